@@ -1,0 +1,39 @@
+"""negvec: set reconciliation over Negentropy Protocol V1, vectorized with NumPy.
+
+>>> import negvec
+>>> ours = negvec.seal([1, 2], ["aa" * 32, "bb" * 32])
+>>> theirs = negvec.seal([2, 3], ["bb" * 32, "cc" * 32])
+>>> initiator, responder = negvec.Negentropy(ours), negvec.Negentropy(theirs)
+>>> step = initiator.reconcile(responder.reconcile(initiator.initiate()).message)
+>>> step.message is None, step.have.tobytes().hex() == "aa" * 32, step.need.tobytes().hex() == "cc" * 32
+(True, True, True)
+"""
+
+import sys
+
+from negvec.errors import ProtocolError, SealError, UnsupportedVersion
+from negvec.items import ITEM
+from negvec.protocol import Negentropy, ReferencePolicy, Step, reconcile
+from negvec.storage import PrefixSumVector, Storage, Vector, seal
+
+if sys.byteorder != "little":
+    raise ImportError(
+        "negvec reads ids as little-endian words in place; this machine is big-endian, which it does not support"
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ITEM",
+    "Negentropy",
+    "PrefixSumVector",
+    "ProtocolError",
+    "ReferencePolicy",
+    "SealError",
+    "Step",
+    "Storage",
+    "UnsupportedVersion",
+    "Vector",
+    "reconcile",
+    "seal",
+]

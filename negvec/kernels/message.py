@@ -1,0 +1,375 @@
+"""Messages as columns: reading one, deciding what goes into the answer, and writing it.
+
+A message is a version byte and ranges (specification, section Message). As columns it is, for each range: the upper
+bound (timestamp, zero-padded id prefix, prefix length), the mode, where its payload begins and how many ids it lists.
+The same columns, with own index pairs in place of payload offsets, describe the message to be written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from negvec.kernels._jit import (
+    BYTES,
+    INT,
+    INTS,
+    OUT_BYTES,
+    OUT_INTS,
+    OUT_WORD_ROWS,
+    OUT_WORDS,
+    VOID,
+    WORD_ROWS,
+    WORDS,
+    Column,
+    Word,
+    device,
+    kernel,
+)
+from negvec.kernels.words import copy_bytes, load_word, store_word, varint_size
+
+SKIP, FINGERPRINT, ID_LIST = 0, 1, 2  # specification, section Range
+INFINITY = np.uint64(2**64 - 1)
+ID_SIZE, FINGERPRINT_SIZE = 32, 16
+RESERVE = 200  # bytes that the reference keeps free in a limited frame for the bounds that close it
+
+# Why a message can't be read; the texts are negvec.protocol.codec.REASONS.
+ENDS_EARLY, VARINT_TOO_LARGE, PREFIX_TOO_LONG, UNKNOWN_MODE, LIST_TOO_LONG, BOUND_FALLS = 1, 2, 3, 4, 5, 6
+
+# What a range of a peer's message calls for. LIST and SPLIT answer a Fingerprint that is not ours, ANSWER an IdList.
+PASS, SPLIT, LIST, ANSWER = 0, 1, 2, 3
+
+
+@device
+def _read_varint(message: Column, at: int) -> tuple[Word, int]:
+    """The varint at byte `at` and where it ends; or the negated reason why there is none."""
+    value = np.uint64(0)
+    for i in range(10):
+        if at + i >= len(message):
+            return value, -ENDS_EARLY
+        if value >> np.uint64(57):
+            return value, -VARINT_TOO_LARGE
+        byte = np.uint64(message[at + i])
+        value = value << np.uint64(7) | byte & np.uint64(0x7F)
+        if byte < np.uint64(0x80):
+            return value, at + i + 1
+    return value, -VARINT_TOO_LARGE
+
+
+@kernel(INT, BYTES, OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES, OUT_BYTES, OUT_INTS, OUT_INTS, OUT_INTS)
+def decode(
+    message: Column,
+    bound_at: Column,
+    bound_ids: Column,
+    lengths: Column,
+    modes: Column,
+    payloads: Column,
+    counts: Column,
+    fault: Column,
+) -> int:
+    """Read the ranges behind the version byte; returns how many there are, and fills as many as the columns hold.
+
+    `fault` becomes (0, 0), or the reason why the message can't be read and the byte offset where that showed.
+    O(ranges): ids are stepped over.
+    """
+    fault[0] = fault[1] = 0
+    at, m = 1, 0
+    capacity = len(bound_at)
+    previous_at = np.uint64(0)
+    previous = np.zeros(4, np.uint64)
+    prefix = np.zeros(40, np.uint8)
+    while at < len(message):
+        fault[1] = at
+        offset, end = _read_varint(message, at)
+        if end < 0:
+            fault[0] = -end
+            return m
+        # Timestamps are deltas plus one, 0 is infinity; what runs past infinity is infinity.
+        timestamp = INFINITY if offset == 0 else previous_at + (offset - np.uint64(1))
+        if timestamp < previous_at:
+            timestamp = INFINITY
+        at = fault[1] = end
+        length, end = _read_varint(message, at)
+        if end < 0:
+            fault[0] = -end
+            return m
+        if length > np.uint64(ID_SIZE):
+            fault[0] = PREFIX_TOO_LONG
+            return m
+        at = end
+        if at + np.int64(length) > len(message):
+            fault[0], fault[1] = ENDS_EARLY, at
+            return m
+        prefix[:] = 0
+        for i in range(length):
+            prefix[i] = message[at + i]
+        if timestamp == previous_at and timestamp != INFINITY:
+            for i in range(ID_SIZE):
+                before = (previous[i >> 3] >> np.uint64(8 * (i & 7))) & np.uint64(0xFF)
+                if np.uint64(prefix[i]) != before:
+                    if np.uint64(prefix[i]) < before:
+                        fault[0], fault[1] = BOUND_FALLS, at
+                        return m
+                    break
+        for k in range(4):
+            previous[k] = load_word(prefix, 8 * k)
+        previous_at = timestamp
+        at += np.int64(length)
+
+        fault[1] = at
+        mode, end = _read_varint(message, at)
+        if end < 0:
+            fault[0] = -end
+            return m
+        if mode > np.uint64(ID_LIST):
+            fault[0] = UNKNOWN_MODE
+            return m
+        at = fault[1] = end
+        count = np.uint64(0)
+        if mode == np.uint64(FINGERPRINT):
+            if len(message) - at < FINGERPRINT_SIZE:
+                fault[0] = ENDS_EARLY
+                return m
+        elif mode == np.uint64(ID_LIST):
+            count, end = _read_varint(message, at)
+            if end < 0:
+                fault[0] = -end
+                return m
+            if count > np.uint64((len(message) - end) // ID_SIZE):
+                fault[0] = LIST_TOO_LONG
+                return m
+            at = end
+        if m < capacity:
+            bound_at[m] = timestamp
+            for k in range(4):
+                bound_ids[m, k] = previous[k]
+            lengths[m] = length
+            modes[m] = mode
+            payloads[m] = at
+            counts[m] = count
+        m += 1
+        at += np.int64(count) * ID_SIZE + (FINGERPRINT_SIZE if mode == np.uint64(FINGERPRINT) else 0)
+    fault[1] = 0
+    return m
+
+
+@kernel(VOID, BYTES, INTS, WORD_ROWS, WORDS, OUT_BYTES, OUT_BYTES)
+def compare(message: Column, payloads: Column, own: Column, nothing: Column, differs: Column, empty: Column) -> None:
+    """Set differs[m] where the fingerprint at byte payloads[m] is not own[m], empty[m] where it is that of nothing."""
+    for m in range(len(payloads)):
+        first, second = load_word(message, payloads[m]), load_word(message, payloads[m] + 8)
+        differs[m] = first != own[m, 0] or second != own[m, 1]
+        empty[m] = first == nothing[0] and second == nothing[1]
+
+
+@kernel(VOID, INTS, INTS, INTS, OUT_INTS, OUT_INTS, OUT_INTS)
+def split(lo: Column, hi: Column, buckets: Column, parts_lo: Column, parts_hi: Column, inner: Column) -> None:
+    """Cut each range [lo, hi) into its number of buckets, as even as can be, the larger ones first.
+
+    A range with 0 buckets stays one part. `inner` gets the index of every cut inside a range.
+    """
+    part = cut = 0
+    for m in range(len(lo)):
+        pieces = max(buckets[m], 1)
+        width, larger = (hi[m] - lo[m]) // pieces, (hi[m] - lo[m]) % pieces
+        at = lo[m]
+        for piece in range(pieces):
+            parts_lo[part] = at
+            at += width + (1 if piece < larger else 0)
+            parts_hi[part] = at
+            part += 1
+            if piece + 1 < pieces:
+                inner[cut] = at
+                cut += 1
+
+
+@device
+def _bound_size(at: Word, length: int, last_at: Word) -> int:
+    """Bytes of an encoded bound whose predecessor has the timestamp `last_at`."""
+    delta = np.uint64(0) if at == INFINITY else at - last_at + np.uint64(1)
+    return varint_size(delta) + 1 + length
+
+
+@kernel(
+    INT,
+    *(BYTES, BYTES, INTS, INTS),
+    *(WORDS, WORD_ROWS, BYTES),
+    *(INTS, INTS, INTS, WORDS, WORD_ROWS, BYTES),
+    *(OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES, OUT_BYTES, OUT_INTS, OUT_INTS),
+    *(INT, INT),
+)
+def plan(
+    actions: Column,
+    empty: Column,
+    lower: Column,
+    upper: Column,
+    bound_at: Column,
+    bound_ids: Column,
+    lengths: Column,
+    buckets: Column,
+    parts_lo: Column,
+    parts_hi: Column,
+    inner_at: Column,
+    inner_ids: Column,
+    inner_lengths: Column,
+    out_at: Column,
+    out_ids: Column,
+    out_lengths: Column,
+    out_modes: Column,
+    out_lo: Column,
+    out_hi: Column,
+    size: int,
+    limit: int,
+) -> int:
+    """Lay out the answer, range by range, until the peer's ranges or the frame are at their end; returns its ranges.
+
+    `buckets`, `parts_lo` and `parts_hi` go through the ranges to SPLIT or LIST, in order, and the `inner` bounds
+    through their cuts. A last range whose upper bound is an own item still to be filled in is marked by an
+    `out_lengths` of 255: it is the IdList that was cut at the frame size limit, before item `out_hi`.
+
+    The rules at the limit are the reference's, but for the two of design.md, "Bytes on the wire".
+    """
+    room = limit - RESERVE if limit > 0 else np.int64(2**62)
+    out = 0  # ranges laid out
+    total = 1  # and their bytes; the version byte is the first
+    last_at = np.uint64(0)  # the timestamp that the next bound's delta counts from
+    pending = False  # whether ranges were passed over since the last bound written
+    written = 0  # the own index at that bound
+    row = part = inner = 0
+    for m in range(len(actions)):
+        action = actions[m]
+        if action == PASS:
+            pending = True
+            continue
+        keep_out, keep_total = out, total
+        if pending:
+            out_at[out] = bound_at[m - 1]
+            out_ids[out] = bound_ids[m - 1]
+            out_lengths[out] = lengths[m - 1]
+            out_modes[out] = SKIP
+            out_lo[out] = out_hi[out] = lower[m]
+            total += _bound_size(bound_at[m - 1], lengths[m - 1], last_at) + 1
+            last_at = bound_at[m - 1]
+            out += 1
+        pieces, listed, mode = 1, upper[m] - lower[m], ID_LIST
+        cut = False
+        if action == ANSWER:
+            fitting = (room - keep_total) // ID_SIZE + 1
+            cut = fitting < listed
+            listed = min(fitting, listed)
+            out_lo[out], out_hi[out] = lower[m], lower[m] + listed
+        else:
+            if action == SPLIT:
+                pieces, mode = buckets[row], FINGERPRINT
+            row += 1
+        for piece in range(pieces):
+            if action != ANSWER:
+                out_lo[out], out_hi[out] = parts_lo[part], parts_hi[part]
+                part += 1
+            if piece + 1 < pieces:
+                out_at[out] = inner_at[inner]
+                out_ids[out] = inner_ids[inner]
+                out_lengths[out] = inner_lengths[inner]
+                inner += 1
+            else:
+                out_at[out] = bound_at[m]
+                out_ids[out] = bound_ids[m]
+                out_lengths[out] = 255 if cut else lengths[m]
+            out_modes[out] = mode
+            total += _bound_size(out_at[out], out_lengths[out], last_at) + 1
+            total += FINGERPRINT_SIZE if mode == FINGERPRINT else varint_size(np.uint64(listed)) + ID_SIZE * listed
+            last_at = out_at[out]
+            out += 1
+        rest = upper[m]
+        if cut:
+            rest = lower[m] + listed
+        elif total <= room:
+            written = upper[m]
+            pending = False
+            continue
+        elif action != ANSWER:
+            # The frame is full at a mismatched Fingerprint range: its own answer is left out.
+            out = keep_out
+            if lower[m] == size:  # rule 1: all that is left here is nothing; say so
+                out += pending
+                out_at[out] = INFINITY
+                out_ids[out] = 0
+                out_lengths[out] = 0
+                out_modes[out] = ID_LIST
+                out_lo[out] = out_hi[out] = size
+                return out + 1
+            if empty[m]:  # rule 2: the peer must not read the fingerprint of nothing as agreement
+                rest = written
+        out_at[out] = INFINITY
+        out_ids[out] = 0
+        out_lengths[out] = 0
+        out_modes[out] = FINGERPRINT
+        out_lo[out], out_hi[out] = rest, size
+        return out + 1
+    return out
+
+
+@kernel(INT, WORDS, BYTES, BYTES, INTS, INTS)
+def measure(bound_at: Column, lengths: Column, modes: Column, lo: Column, hi: Column) -> int:
+    """Bytes of the message."""
+    total = 1
+    last_at = np.uint64(0)
+    for m in range(len(modes)):
+        total += _bound_size(bound_at[m], lengths[m], last_at) + 1
+        last_at = bound_at[m]
+        if modes[m] == FINGERPRINT:
+            total += FINGERPRINT_SIZE
+        elif modes[m] == ID_LIST:
+            total += varint_size(np.uint64(hi[m] - lo[m])) + ID_SIZE * (hi[m] - lo[m])
+    return total
+
+
+@device
+def _write_varint(message: Column, at: int, value: Word) -> int:
+    size = varint_size(value)
+    for i in range(size):
+        byte = (value >> np.uint64(7 * (size - 1 - i))) & np.uint64(0x7F)
+        message[at + i] = byte if i + 1 == size else byte | np.uint64(0x80)
+    return at + size
+
+
+@kernel(VOID, WORDS, WORD_ROWS, BYTES, BYTES, INTS, INTS, WORD_ROWS, WORD_ROWS, INTS, OUT_BYTES)
+def encode(
+    bound_at: Column,
+    bound_ids: Column,
+    lengths: Column,
+    modes: Column,
+    lo: Column,
+    hi: Column,
+    fingerprints: Column,
+    ids: Column,
+    first: Column,
+    message: Column,
+) -> None:
+    """Write the ranges behind the version byte of `message`, in one pass.
+
+    `fingerprints` has a row for each Fingerprint range; IdList range j takes its ids from row first[j] of `ids` on.
+    """
+    at, fingerprint, id_list = 1, 0, 0
+    last_at = np.uint64(0)
+    for m in range(len(modes)):
+        delta = np.uint64(0) if bound_at[m] == INFINITY else bound_at[m] - last_at + np.uint64(1)
+        last_at = bound_at[m]
+        at = _write_varint(message, at, delta)
+        message[at] = lengths[m]
+        at += 1
+        for i in range(lengths[m]):
+            message[at + i] = (bound_ids[m, i >> 3] >> np.uint64(8 * (i & 7))) & np.uint64(0xFF)
+        at += lengths[m]
+        message[at] = modes[m]
+        at += 1
+        if modes[m] == FINGERPRINT:
+            store_word(message, at, fingerprints[fingerprint, 0])
+            store_word(message, at + 8, fingerprints[fingerprint, 1])
+            fingerprint += 1
+            at += FINGERPRINT_SIZE
+        elif modes[m] == ID_LIST:
+            count = hi[m] - lo[m]
+            at = _write_varint(message, at, np.uint64(count))
+            copy_bytes(message, at, ids, first[id_list] * ID_SIZE, count * ID_SIZE)
+            id_list += 1
+            at += count * ID_SIZE

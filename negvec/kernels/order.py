@@ -1,0 +1,183 @@
+"""Sorting items by (created_at, id as unsigned bytes), and dropping those that are there twice.
+
+The usual input is sorted already, which `inspect` finds out in one pass. Else `sort` does a radix sort by created_at
+(stable, 11 bits a pass, over the bits in which the timestamps differ at all: two passes for a set that spans a month
+of seconds), moves the ids once, and then orders by id only where timestamps tie: runs of a few items by insertion,
+long runs by the same radix sort, eight bytes of the id at a time. The cost does not depend on how far from sorted the
+input is, and has no quadratic case.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from negvec.kernels._jit import (
+    INT,
+    OUT_INTS,
+    OUT_WORD_ROWS,
+    OUT_WORDS,
+    VOID,
+    WORD_ROWS,
+    WORDS,
+    Column,
+    device,
+    kernel,
+)
+from negvec.kernels.words import byte_swap
+
+DIGIT_BITS = 11  # 2048 counters fit the first-level cache
+SHORT_RUN = 24  # ids up to which insertion beats a radix pass over 2048 counters
+
+
+@device
+def _compare_ids(ids: Column, left: int, right: int) -> int:
+    """-1, 0 or 1 as id `left` is before, equal to or after id `right`."""
+    for k in range(4):
+        a, b = ids[left, k], ids[right, k]
+        if a != b:
+            return -1 if byte_swap(a) < byte_swap(b) else 1
+    return 0
+
+
+@kernel(VOID, WORDS, WORD_ROWS, INT, INT, OUT_INTS)
+def inspect(created_at: Column, ids: Column, start: int, stop: int, found: Column) -> None:
+    """Check rows `start .. stop` each against the row before it, in one pass that ends at the first descent.
+
+    found[0] becomes 1 where a row is less than the one before it, found[1] the number of rows equal to it, up to there.
+    """
+    repeats = 0
+    previous = created_at[start - 1] if start > 0 else np.uint64(0)
+    for row in range(start, stop):
+        at = created_at[row]
+        if at <= previous and row > 0:
+            order = -1 if at < previous else -_compare_ids(ids, row - 1, row)
+            if order < 0:
+                found[0] = 1
+                return
+            repeats += order == 0
+        previous = at
+    found[1] = repeats
+
+
+@device
+def _radix_sort(
+    keys: Column, places: Column, spare_keys: Column, spare_places: Column, counters: Column, start: int, stop: int
+) -> None:
+    """Sort keys[start:stop] with their places, stably, least significant digit first."""
+    smallest = largest = keys[start]
+    for row in range(start + 1, stop):
+        smallest = min(smallest, keys[row])
+        largest = max(largest, keys[row])
+    span = largest - smallest
+    mask = np.uint64((1 << DIGIT_BITS) - 1)
+    shift = np.uint64(0)
+    swapped = False
+    while shift < np.uint64(64) and (span >> shift) > np.uint64(0):
+        source, target = (spare_keys, keys) if swapped else (keys, spare_keys)
+        from_places, to_places = (spare_places, places) if swapped else (places, spare_places)
+        counters[:] = 0
+        for row in range(start, stop):
+            counters[((source[row] - smallest) >> shift) & mask] += 1
+        total = start
+        for digit in range(len(counters)):
+            count = counters[digit]
+            counters[digit] = total
+            total += count
+        for row in range(start, stop):
+            digit = ((source[row] - smallest) >> shift) & mask
+            place = counters[digit]
+            counters[digit] = place + 1
+            target[place] = source[row]
+            to_places[place] = from_places[row]
+        swapped = not swapped
+        shift += np.uint64(DIGIT_BITS)
+    if swapped:
+        for row in range(start, stop):
+            keys[row] = spare_keys[row]
+            places[row] = spare_places[row]
+
+
+@device
+def _insertion_sort(ids: Column, start: int, stop: int) -> None:
+    for row in range(start + 1, stop):
+        place = row
+        while place > start and _compare_ids(ids, place - 1, place) > 0:
+            for k in range(4):
+                word = ids[place, k]
+                ids[place, k] = ids[place - 1, k]
+                ids[place - 1, k] = word
+            place -= 1
+
+
+@device
+def _sort_long_run(ids: Column, start: int, stop: int, counters: Column) -> None:
+    """Sort a long run of ids: by its first eight bytes, then the runs that still tie by the next eight."""
+    n = stop - start
+    keys, spare_keys = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    places, spare_places = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    moved = np.empty((n, 4), np.uint64)
+    tied = np.zeros(n + 1, np.uint8)  # tied[i]: item i equals item i - 1 in all words so far
+    tied[1:n] = 1
+    for level in range(4):
+        first = 0
+        while first < n:
+            last = first + 1
+            while tied[last]:
+                last += 1
+            if last - first > 1:
+                for row in range(first, last):
+                    keys[row] = byte_swap(ids[start + row, level])
+                    places[row] = row
+                _radix_sort(keys, places, spare_keys, spare_places, counters, first, last)
+                for row in range(first, last):
+                    moved[row] = ids[start + places[row]]
+                for row in range(first, last):
+                    ids[start + row] = moved[row]
+                for row in range(first + 1, last):
+                    tied[row] = keys[row] == keys[row - 1]
+            first = last
+
+
+@kernel(VOID, WORDS, WORD_ROWS, OUT_WORDS, OUT_WORD_ROWS)
+def sort(created_at: Column, ids: Column, sorted_at: Column, sorted_ids: Column) -> None:
+    """Write the items, sorted, to `sorted_at` (n,) and `sorted_ids` (n, 4); n < 2^32. O(n)."""
+    n = len(created_at)
+    counters = np.empty(1 << DIGIT_BITS, np.int64)
+    places, spare_places = np.empty(n, np.uint32), np.empty(n, np.uint32)
+    spare_keys = np.empty(n, np.uint64)
+    for row in range(n):
+        sorted_at[row] = created_at[row]
+        places[row] = row
+    _radix_sort(sorted_at, places, spare_keys, spare_places, counters, 0, n)
+    for row in range(n):
+        place = places[row]
+        for k in range(4):
+            sorted_ids[row, k] = ids[place, k]
+    first = 0
+    while first < n:
+        last = first + 1
+        while last < n and sorted_at[last] == sorted_at[first]:
+            last += 1
+        if last - first > SHORT_RUN:
+            _sort_long_run(sorted_ids, first, last, counters)
+        elif last - first > 1:
+            _insertion_sort(sorted_ids, first, last)
+        first = last
+
+
+@kernel(INT, WORDS, WORD_ROWS, OUT_WORDS, OUT_WORD_ROWS)
+def drop_repeats(created_at: Column, ids: Column, kept_at: Column, kept_ids: Column) -> int:
+    """Copy sorted items without those equal to the one before; returns how many were kept. In place works too."""
+    kept = 0
+    for row in range(len(created_at)):
+        if kept > 0 and created_at[row] == kept_at[kept - 1]:
+            same = True
+            for k in range(4):
+                same = same and ids[row, k] == kept_ids[kept - 1, k]
+            if same:
+                continue
+        kept_at[kept] = created_at[row]
+        for k in range(4):
+            kept_ids[kept, k] = ids[row, k]
+        kept += 1
+    return kept

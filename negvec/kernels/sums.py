@@ -1,0 +1,88 @@
+"""Sums of ids mod 2^256, as rows of four little-endian uint64 limbs with carries resolved.
+
+Ids are (n, 4) uint64 views of their (n, 32) bytes. Sums are additive: with row k of a limb matrix the sum of the first
+k ids, any range's sum is one subtraction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from negvec.kernels._jit import INT, INTS, OUT_WORD_ROWS, VOID, WORD_ROWS, Column, Word, device, kernel
+
+
+@device
+def _add(
+    s0: Word,
+    s1: Word,
+    s2: Word,
+    s3: Word,
+    x0: Word,
+    x1: Word,
+    x2: Word,
+    x3: Word,
+) -> tuple[Word, Word, Word, Word]:
+    r0 = s0 + x0
+    carry = np.uint64(r0 < x0)
+    half = s1 + x1
+    r1 = half + carry
+    carry = np.uint64(half < x1) | np.uint64(r1 < carry)
+    half = s2 + x2
+    r2 = half + carry
+    carry = np.uint64(half < x2) | np.uint64(r2 < carry)
+    return r0, r1, r2, s3 + x3 + carry
+
+
+@kernel(VOID, WORD_ROWS, INT, INT, OUT_WORD_ROWS)
+def accumulate(ids: Column, start: int, stop: int, limbs: Column) -> None:
+    """Fill rows `start + 1 .. stop` of the (n + 1, 4) limb matrix, going on from row `start`; one pass."""
+    s0, s1, s2, s3 = limbs[start, 0], limbs[start, 1], limbs[start, 2], limbs[start, 3]
+    for row in range(start, stop):
+        s0, s1, s2, s3 = _add(s0, s1, s2, s3, ids[row, 0], ids[row, 1], ids[row, 2], ids[row, 3])
+        limbs[row + 1, 0] = s0
+        limbs[row + 1, 1] = s1
+        limbs[row + 1, 2] = s2
+        limbs[row + 1, 3] = s3
+
+
+@device
+def _is_range(lo: int, hi: int, size: int) -> bool:
+    return 0 <= lo <= hi <= size
+
+
+@kernel(INT, WORD_ROWS, INTS, INTS, OUT_WORD_ROWS)
+def walk(ids: Column, lo: Column, hi: Column, sums: Column) -> int:
+    """Sum the ids of every range [lo, hi), one by one: O(width) a range.
+
+    Returns the first row that is no range, or -1.
+    """
+    for m in range(len(lo)):
+        if not _is_range(lo[m], hi[m], len(ids)):
+            return m
+        s0 = s1 = s2 = s3 = np.uint64(0)
+        for row in range(lo[m], hi[m]):
+            s0, s1, s2, s3 = _add(s0, s1, s2, s3, ids[row, 0], ids[row, 1], ids[row, 2], ids[row, 3])
+        sums[m, 0] = s0
+        sums[m, 1] = s1
+        sums[m, 2] = s2
+        sums[m, 3] = s3
+    return -1
+
+
+@kernel(INT, WORD_ROWS, INTS, INTS, OUT_WORD_ROWS)
+def subtract(limbs: Column, lo: Column, hi: Column, sums: Column) -> int:
+    """The sum of every range [lo, hi) as `limbs[hi] - limbs[lo]`: O(1) a range, whatever its width.
+
+    Returns the first row that is no range, or -1.
+    """
+    for m in range(len(lo)):
+        if not _is_range(lo[m], hi[m], len(limbs) - 1):
+            return m
+        low, high = lo[m], hi[m]
+        borrow = np.uint64(0)
+        for k in range(4):
+            minuend, subtrahend = limbs[high, k], limbs[low, k]
+            difference = minuend - subtrahend
+            sums[m, k] = difference - borrow
+            borrow = np.uint64(minuend < subtrahend) | np.uint64(difference < borrow)
+    return -1

@@ -1,0 +1,70 @@
+"""What an initiator has found so far: which own items the peer lacks, and which ids it lists that are not own.
+
+Frame limits make ranges come back, and so the same ids. Own items are marked by index, so that marking one twice is
+nothing; the peer's ids are copied as they come, and gone through once, at the end, for those that are there twice.
+Only then is it known, too, whether an id is in both lists, because the two sides hold it under different timestamps:
+nobody lacks it, and it is dropped from both.
+"""
+
+from __future__ import annotations
+
+import functools
+import secrets
+
+import numpy as np
+
+from negvec import kernels
+from negvec.items import ID_SIZE, Ids
+from negvec.protocol.codec import Ranges
+from negvec.storage.seam import Bytes, Indices, Storage, Words
+
+
+class Findings:
+    """Collects have and need over one reconciliation."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._have: Bytes | None = None  # a byte for each own item, 1 for those that the peer lacks
+        self._need: list[Words] = []
+        self.found = 0  # marks and needs so far, those that come twice counted twice
+
+    def compare(self, message: Bytes, ranges: Ranges, listed: Indices, lower: Indices, upper: Indices) -> None:
+        """Compare the IdLists of a message, rows `listed`, with the own ranges [lower, upper) of those rows."""
+        if self._have is None:
+            self._have = np.zeros(len(self._storage), np.uint8)
+        counts = ranges.counts[listed]
+        need = np.empty((int(counts.sum()), 4), np.uint64)
+        found = np.empty(2, np.int64)
+        own = self._storage.id_lists(lower, upper)
+        kernels.lists.difference(
+            *(message, ranges.payloads[listed], counts, lower, upper),
+            *(own.first, own.ids.view("<u8"), _hash_key(), self._have, need, found),
+        )
+        needs = int(found[0])
+        self.found += int(found.sum())
+        if needs:
+            self._need.append(need if needs == len(need) else need[:needs].copy())
+
+    def finish(self) -> tuple[Ids, Ids]:
+        """Have and need, each id once: have in the order of the own items, need in the order of arrival."""
+        have = np.empty((0, 4), np.uint64)
+        if self._have is not None:
+            rows = np.flatnonzero(self._have)
+            ids, first = self._storage.id_lists(rows, rows + 1)
+            have = ids.view("<u8").take(first, axis=0)
+        need = np.concatenate(self._need) if self._need else np.empty((0, 4), np.uint64)
+        self._have, self._need = None, []
+        have_out, need_out = np.empty(len(have), np.uint8), np.empty(len(need), np.uint8)
+        if kernels.lists.mark_repeats(have, need, _hash_key(), have_out, need_out):
+            have, need = have[have_out == 0], need[need_out == 0]
+        return _as_ids(have), _as_ids(need)
+
+
+def _as_ids(words: Words) -> Ids:
+    return words.view(np.uint8).reshape(-1, ID_SIZE)
+
+
+@functools.cache
+def _hash_key() -> Words:
+    """Random for each process, so that no peer can choose ids that share a hash."""
+    return np.frombuffer(secrets.token_bytes(8 * kernels.lists.KEY_WORDS), np.uint64)

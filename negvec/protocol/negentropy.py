@@ -1,0 +1,157 @@
+"""`Negentropy`: one side of a reconciliation, as its users know it from the other libraries."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from negvec.errors import ProtocolError, UnsupportedVersion
+from negvec.items import ID_SIZE, Ids
+from negvec.protocol.codec import VERSION, VERSIONS
+from negvec.protocol.findings import Findings
+from negvec.protocol.policy import ReferencePolicy, SplitPolicy
+from negvec.protocol.round import Round, Watch, as_bytes
+from negvec.storage.seam import Storage
+
+SMALLEST_FRAME = 4096  # bytes; less may not hold one answer (reference, and NIP-77's relays)
+
+STALLED_ROUNDS = 64
+"""Rounds without a find or a settled item after which a peer is given up. A range of all items that there can be is
+down to a list after 16 rounds of 16 buckets, so a peer that plays by the protocol always gets further sooner."""
+
+_NO_IDS = np.empty((0, ID_SIZE), np.uint8)
+_NO_IDS.flags.writeable = False
+
+
+class Step(NamedTuple):
+    """What one call of `Negentropy.reconcile` gave.
+
+    Attributes
+    ----------
+    message : bytes or None
+        To be sent to the peer; None when the initiator is done.
+    have : ndarray of uint8, shape (k, 32)
+        Ids that we hold and the peer lacks, in the order of our items. Filled in the initiator's last step, where
+        `message` is None, and empty before: only then is it certain that no id comes twice, or is in both lists.
+    need : ndarray of uint8, shape (k, 32)
+        Ids that the peer holds and we lack, in the order in which the peer sent them; likewise.
+    """
+
+    message: bytes | None
+    have: Ids
+    need: Ids
+
+
+class Negentropy:
+    """One side of a reconciliation over Negentropy Protocol V1.
+
+    The side that calls `initiate` is the initiator, and learns the difference. An instance that never does is a
+    responder: a pure function of its storage and the message, which may answer many peers in turn, from several
+    threads at once.
+
+    Parameters
+    ----------
+    storage : Storage
+        Sealed.
+    frame_size_limit : int, default 0
+        Largest message to send, in bytes (before hex): 0 for no limit, else 4096 or more. Limits make more rounds, and
+        lose nothing.
+    policy : SplitPolicy, optional
+        How ranges are split; by default as the C++ reference does (`ReferencePolicy`).
+    watch : callable, optional
+        Called with the name of each stage of a round as it ends; for profiles.
+
+    Raises
+    ------
+    ValueError
+        The limit is between 1 and 4095, or negative.
+    SealError
+        The storage is not sealed.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        frame_size_limit: int = 0,
+        *,
+        policy: SplitPolicy | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        limit = operator.index(frame_size_limit)
+        if limit < 0 or 0 < limit < SMALLEST_FRAME:
+            raise ValueError(f"frame_size_limit is 0 (no limit) or at least {SMALLEST_FRAME} bytes, not {limit}")
+        if not isinstance(storage, Storage):
+            raise TypeError(f"storage is a sealed storage such as negvec.seal makes, not {type(storage).__name__}")
+        self._size = len(storage)  # raises SealError before the seal
+        self._round = Round(storage, limit, policy or ReferencePolicy(), watch)
+        self._findings: Findings | None = None  # the initiator's
+        self._done = False
+        self._furthest = -1  # own index up to which items were settled at the best
+        self._stalled = 0
+
+    def initiate(self) -> bytes:
+        """Begin as the initiator; returns the first message.
+
+        Raises
+        ------
+        ValueError
+            It has begun already: a new reconciliation takes a new instance.
+        """
+        if self._findings is not None:
+            raise ValueError("this reconciliation has begun already; use a new Negentropy for another one")
+        self._findings = Findings(self._round.storage)
+        return self._round.first_message()
+
+    def reconcile(self, message: Any) -> Step:
+        """Take the peer's message and answer it.
+
+        Parameters
+        ----------
+        message : bytes-like
+
+        Returns
+        -------
+        Step
+            The answer, and on the initiator's last step what both sides lack.
+
+        Raises
+        ------
+        ProtocolError
+            The message breaks the protocol, or the peer has made no progress for `STALLED_ROUNDS` rounds.
+        UnsupportedVersion
+            The responder speaks another version (initiator only; a responder answers with its own version).
+        ValueError
+            The reconciliation is over.
+        """
+        data = as_bytes(message)
+        if self._done:
+            raise ValueError("this reconciliation is over; use a new Negentropy for another one")
+        if len(data) == 0:
+            raise ProtocolError("the message is empty: no version byte", 0)
+        if data[0] not in VERSIONS:
+            raise ProtocolError(f"0x{data[0]:02x} is no version byte", 0)
+        if data[0] != VERSION:
+            if self._findings is not None:
+                raise UnsupportedVersion(int(data[0]) - VERSIONS.start)
+            return Step(bytes([VERSION]), _NO_IDS, _NO_IDS)
+        findings = self._findings
+        if findings is None:
+            answer, _ = self._round.answer(data, None)
+            return Step(answer, _NO_IDS, _NO_IDS)
+        found = findings.found
+        answer, settled = self._round.answer(data, findings)
+        if len(answer) == 1:
+            self._done = True
+            return Step(None, *findings.finish())
+        self._check_progress(findings.found > found or settled > self._furthest)
+        self._furthest = max(self._furthest, settled)
+        return Step(answer, _NO_IDS, _NO_IDS)
+
+    def _check_progress(self, progress: bool) -> None:
+        self._stalled = 0 if progress else self._stalled + 1
+        if self._stalled >= STALLED_ROUNDS:
+            raise ProtocolError(
+                f"the peer's last {STALLED_ROUNDS} answers settled nothing: it does not follow the protocol; giving up"
+            )

@@ -1,0 +1,311 @@
+"""Sealed storages in memory: sorted columns, and for `PrefixSumVector` the cumulative sums of its ids.
+
+Items are inserted in any order and number, then sealed: sorted where they are not, freed of repeats and frozen. The
+columns stay apart (created_at, ids), so that the ids of a range lie together and go into a message in one copy.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from negvec import kernels
+from negvec.errors import SealError
+from negvec.items import ID_SIZE, INFINITY, ITEM, Ids, Timestamps, as_columns, from_events, from_structured
+from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
+
+MOST_ITEMS = 2**32 - 1  # places are sorted as uint32
+
+
+class Vector:
+    """Sorted items; a fingerprint walks its range. The plain truth that every other storage is tested against.
+
+    Attributes
+    ----------
+    repeats : int
+        How many items `seal` dropped because they were there twice.
+
+    Examples
+    --------
+    >>> storage = Vector()
+    >>> storage.insert(1700000000, "5b" * 32)
+    >>> storage.seal()
+    >>> len(storage)
+    1
+    """
+
+    def __init__(self) -> None:
+        self._single_at: list[int] = []
+        self._single_ids: list[bytes] = []
+        self._batches: list[tuple[Timestamps, Ids]] = []
+        self._created_at: Timestamps | None = None  # None until the seal
+        self._ids: Ids = np.empty((0, ID_SIZE), np.uint8)
+        self._id_words: Words = np.empty((0, 4), np.uint64)
+        self.repeats = 0
+
+    # ---- before the seal
+
+    def insert(self, created_at: Any, ids: Any) -> None:
+        """Add one item, or columns of items.
+
+        Parameters
+        ----------
+        created_at : int, or array_like of int, shape (n,)
+        ids : bytes or 64 hex digits; or what `negvec.seal` takes for n ids
+
+        Raises
+        ------
+        SealError
+            The storage is sealed.
+        ValueError, TypeError
+            Something that is no item.
+        """
+        self._require_unsealed()
+        if isinstance(ids, (bytes, str)):
+            self._insert_one(created_at, ids)
+            return
+        timestamps, checked = as_columns(created_at, ids)
+        self._batches.append((timestamps.copy(), checked.copy()))
+
+    def _insert_one(self, created_at: Any, item_id: bytes | str) -> None:
+        if type(created_at) is int and 0 <= created_at < INFINITY:
+            try:
+                data = bytes.fromhex(item_id) if isinstance(item_id, str) else item_id
+            except ValueError:
+                data = b""
+            if len(data) == ID_SIZE and len(item_id) in (ID_SIZE, 2 * ID_SIZE):
+                self._single_at.append(created_at)
+                self._single_ids.append(data)
+                return
+        self._batches.append(as_columns([created_at], [item_id]))  # says what is wrong, or takes other integer types
+
+    def insert_items(self, items: npt.NDArray[np.void]) -> None:
+        """Add a structured array of items, such as one of dtype `negvec.ITEM`; errors as `insert`."""
+        self._require_unsealed()
+        self._batches.append(from_structured(items.copy()))
+
+    def insert_events(self, events: Any) -> None:
+        """Add Nostr events (NIP-01) given as dicts; errors as `insert`."""
+        self._require_unsealed()
+        self._batches.append(from_events(events))
+
+    def seal(self) -> None:
+        """Sort, drop what is there twice, and freeze; from now on the storage can be reconciled.
+
+        Raises
+        ------
+        SealError
+            It is sealed already.
+        """
+        self._require_unsealed()
+        batches, self._batches = self._batches, []
+        if self._single_at:
+            batches.append(as_columns(self._single_at, self._single_ids))
+            self._single_at, self._single_ids = [], []
+        if len(batches) != 1:
+            columns = [(np.empty(0, np.uint64), np.empty((0, ID_SIZE), np.uint8)), *batches]
+            batches = [(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))]
+        self._freeze(*batches[0])
+
+    def _require_unsealed(self) -> None:
+        if self._created_at is not None:
+            raise SealError("this storage is sealed; start a new one to add items")
+
+    def _freeze(self, created_at: Timestamps, ids: Ids) -> None:
+        """Take over checked columns, which are copied where they are not fresh."""
+        n = len(created_at)
+        if n > MOST_ITEMS:
+            raise ValueError(f"{n} items are more than one storage can sort ({MOST_ITEMS})")
+        words = as_words(ids)
+        created_at = np.require(created_at, np.uint64, ["C", "A"])
+        sorted_at, sorted_words = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
+        found = np.zeros(2, np.int64)
+        kernels.order.inspect(created_at, words, 0, n, found)
+        if found[0]:
+            kernels.order.sort(created_at, words, sorted_at, sorted_words)
+            found[0] = 0
+            kernels.order.inspect(sorted_at, sorted_words, 0, n, found)
+        else:
+            sorted_at[:] = created_at
+            sorted_words[:] = words
+        if found[1]:
+            kept = kernels.order.drop_repeats(sorted_at, sorted_words, sorted_at, sorted_words)
+            sorted_at, sorted_words = sorted_at[:kept].copy(), sorted_words[:kept].copy()
+            self.repeats = n - kept
+        sorted_at.flags.writeable = sorted_words.flags.writeable = False
+        self._ids = sorted_words.view(np.uint8).reshape(-1, ID_SIZE)
+        self._id_words = sorted_words
+        self._created_at = sorted_at
+
+    @classmethod
+    def _sealed(cls, created_at: Timestamps, ids: Ids) -> Self:
+        storage = cls()
+        storage._freeze(created_at, ids)
+        return storage
+
+    # ---- after the seal: the seam (negvec.storage.seam.Storage)
+
+    @property
+    def created_at(self) -> Timestamps:
+        """All timestamps, (n,) uint64, ascending; read-only."""
+        if self._created_at is None:
+            raise SealError("this storage is not sealed; call seal() when all items are in")
+        return self._created_at
+
+    @property
+    def ids(self) -> Ids:
+        """All ids, (n, 32) uint8, in the order of the items; read-only."""
+        self.created_at  # noqa: B018 - raises SealError before the seal
+        return self._ids
+
+    def __len__(self) -> int:
+        return len(self.created_at)
+
+    def __repr__(self) -> str:
+        state = "not sealed" if self._created_at is None else f"{len(self)} items"
+        return f"<{type(self).__name__}: {state}>"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the sealed items take."""
+        return self.created_at.nbytes + self._id_words.nbytes
+
+    def items(self, lo: int, hi: int) -> npt.NDArray[np.void]:
+        """The items of one range as a structured array of dtype `negvec.ITEM`, shape (hi - lo,); a copy."""
+        if not 0 <= lo <= hi <= len(self):
+            raise ValueError(f"[{lo}, {hi}) is no range of {len(self)} items")
+        items = np.empty(hi - lo, ITEM)
+        items["created_at"] = self.created_at[lo:hi]
+        items["id"] = self._ids[lo:hi]
+        return items
+
+    def id_lists(self, lo: Any, hi: Any) -> IdLists:
+        """The ids of many ranges; see `negvec.storage.seam.IdLists`. No id is copied."""
+        return IdLists(self.ids, np.ascontiguousarray(lo, np.int64))
+
+    def lower_bounds(self, created_at: Any, ids: Any) -> Indices:
+        """For each bound the index of the first item not less than it.
+
+        Parameters
+        ----------
+        created_at : array_like of uint64, shape (m,)
+        ids : array_like of uint8, shape (m, 32)
+            Id prefixes, zero-padded.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+        """
+        timestamps = np.ascontiguousarray(created_at, np.uint64)
+        prefixes = as_words(np.ascontiguousarray(ids, np.uint8))
+        index = np.empty(len(timestamps), np.int64)
+        kernels.search.lower_bounds(self.created_at, self._id_words, timestamps, prefixes, index)
+        return index
+
+    def minimal_bounds(self, index: Any) -> Bounds:
+        """The shortest bound between items `index - 1` and `index`, for each index of 1 .. n - 1; shape (m,) int64."""
+        index = np.ascontiguousarray(index, np.int64)
+        m = len(index)
+        timestamps, words, lengths = (
+            np.empty(m, np.uint64),
+            np.empty((m, 4), np.uint64),
+            np.empty(m, np.uint8),
+        )
+        bad = kernels.search.minimal_bounds(self.created_at, self._id_words, index, timestamps, words, lengths)
+        if bad >= 0:
+            raise ValueError(f"row {bad}: item {index[bad]} of {len(self)} has no item before it")
+        return Bounds(timestamps, words.view(np.uint8).reshape(-1, ID_SIZE), lengths)
+
+    def fingerprints(self, lo: Any, hi: Any) -> Bytes:
+        """Fingerprints of many ranges (specification, section Fingerprint Algorithm).
+
+        Parameters
+        ----------
+        lo, hi : array_like of int, shape (m,)
+            Half-open index pairs into the sorted items.
+
+        Returns
+        -------
+        ndarray of uint8, shape (m, 16)
+        """
+        lo, hi = (
+            np.atleast_1d(np.ascontiguousarray(lo, np.int64)),
+            np.atleast_1d(np.ascontiguousarray(hi, np.int64)),
+        )
+        if lo.shape != hi.shape or lo.ndim != 1:
+            raise ValueError(f"lo and hi are of the shapes {lo.shape} and {hi.shape}, not both (m,)")
+        sums, hashes = np.empty((len(lo), 4), np.uint64), np.empty((len(lo), 2), np.uint64)
+        bad = self._range_sums(lo, hi, sums)
+        if bad >= 0:
+            raise ValueError(f"row {bad}: [{lo[bad]}, {hi[bad]}) is no range of {len(self)} items")
+        kernels.sha256.fingerprints(sums, lo, hi, hashes)
+        return hashes.view(np.uint8).reshape(-1, 16)
+
+    def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> int:
+        self.created_at  # noqa: B018 - raises SealError before the seal
+        return kernels.sums.walk(self._id_words, lo, hi, sums)
+
+
+class PrefixSumVector(Vector):
+    """The default storage: as `Vector`, with the cumulative sums of the ids, so that any fingerprint costs O(1).
+
+    Row k of the (n + 1, 4) uint64 limb matrix is the sum of the first k ids mod 2^256. 72 bytes an item.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._limbs: Words = np.zeros((1, 4), np.uint64)
+
+    def _freeze(self, created_at: Timestamps, ids: Ids) -> None:
+        super()._freeze(created_at, ids)
+        n = len(self._id_words)
+        self._limbs = np.empty((n + 1, 4), np.uint64)
+        self._limbs[0] = 0
+        kernels.sums.accumulate(self._id_words, 0, n, self._limbs)
+        self._limbs.flags.writeable = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the sealed items and their sums take."""
+        return super().nbytes + self._limbs.nbytes
+
+    def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> int:
+        self.created_at  # noqa: B018 - raises SealError before the seal
+        return kernels.sums.subtract(self._limbs, lo, hi, sums)
+
+
+def as_words(ids: Ids) -> Words:
+    """(n, 32) uint8 as (n, 4) little-endian uint64; a view where memory is aligned."""
+    return np.require(ids.view("<u8").reshape(-1, 4), requirements=["C", "A"])
+
+
+def seal(created_at: Any, ids: Any = None) -> PrefixSumVector:
+    """Build the default storage from columns of items.
+
+    Parameters
+    ----------
+    created_at : array_like of int, shape (n,)
+        Timestamps, 0 to 2**64 - 2, any integer dtype. Or, with `ids` left out, a structured array with the fields
+        `created_at` and `id` (dtype `negvec.ITEM`), or a list of Nostr events as dicts.
+    ids : array_like, optional
+        (n, 32) uint8, or (n,) `V32`, or a list of bytes or of hex.
+
+    Returns
+    -------
+    PrefixSumVector
+        Sealed. Its attribute `repeats` tells how many items were there twice and dropped.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Something that is no item; the message names its row.
+    """
+    if ids is not None:
+        columns = as_columns(created_at, ids)
+    elif isinstance(created_at, np.ndarray):
+        columns = from_structured(created_at)
+    else:
+        columns = from_events(created_at)
+    return PrefixSumVector._sealed(*columns)
