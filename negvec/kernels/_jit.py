@@ -108,7 +108,7 @@ class _Announcer(event.Listener):
                 logger.warning(
                     "compiling negvec's kernels for this machine; this takes some seconds, once "
                     "(they are kept in %s; `negvec warmup` does it ahead of time)",
-                    event.data["dispatcher"].stats.cache_path,
+                    event.data["dispatcher"].stats.cache_path or "memory",
                 )
 
 

@@ -29,7 +29,7 @@ from negvec.kernels.words import load_word
 
 KEY_WORDS = 9  # a multiplier for each half word of an id, and a summand
 ID_SIZE = 32
-FILTER_BITS = 16  # an id's share of the filter: at most one in 16 is suspected wrongly
+FILTER_BITS = 32  # an id's share of a filter: at most one in 32 is suspected wrongly
 
 
 @device
@@ -67,8 +67,9 @@ def difference(
     """Compare each IdList of a peer with the own ids of its range, as sets; O(ids) in all.
 
     The own items [lower, upper) of range m have their ids at row first[m] of `ids` on. Marks in `have`, a byte an own
-    item, those that the list lacks; appends to `need` the list's ids that are not own, in its order. found[0] becomes
-    the number of rows written to `need`, found[1] that of marks that are new.
+    item, those that the list lacks; appends to `need` the list's ids that are not own, in its order. An id that is own
+    under several timestamps has to be listed as often. found[0] becomes the number of rows written to `need`, found[1]
+    that of marks that are new.
     """
     needs = marks = 0
     longest = 1
@@ -92,17 +93,25 @@ def difference(
             at = payloads[m] + ID_SIZE * j
             x0, x1 = load_word(message, at), load_word(message, at + 8)
             x2, x3 = load_word(message, at + 16), load_word(message, at + 24)
-            i = -1
+            known = False
             if own > 0:
-                i = heads[_slot(x0, x1, x2, x3, key, bits)]
+                slot = _slot(x0, x1, x2, x3, key, bits)
+                i, before, spent, before_spent = heads[slot], -1, -1, -1
                 while i >= 0:
                     row = first[m] + i
                     if ids[row, 0] == x0 and ids[row, 1] == x1 and ids[row, 2] == x2 and ids[row, 3] == x3:
-                        break
-                    i = links[i]
-            if i >= 0:
-                seen[i] = 1
-            else:
+                        known = True
+                        if not seen[i]:
+                            seen[i] = 1
+                            break
+                        spent, before_spent = i, before
+                    before, i = i, links[i]
+                if i >= 0 and spent >= 0:  # one spent copy is enough to know the id by
+                    if before_spent < 0:
+                        heads[slot] = links[spent]
+                    else:
+                        links[before_spent] = links[spent]
+            if not known:
                 need[needs, 0] = x0
                 need[needs, 1] = x1
                 need[needs, 2] = x2
@@ -133,6 +142,21 @@ def _same(left: Column, i: Word, right: Column, j: Word) -> bool:
         and left[i, 2] == right[j, 2]
         and left[i, 3] == right[j, 3]
     )
+
+
+@device
+def _find(ids: Column, row: int, need: Column, have: Column, rows: Column, links: Column, entry: int) -> int:
+    """The first mention of id `row` in the chain that begins at `entry`, or -1."""
+    needs = len(need)
+    while entry >= 0:
+        first = rows[entry]
+        if first < needs:
+            if _same(need, first, ids, row):
+                return first
+        elif _same(have, first - needs, ids, row):
+            return first
+        entry = links[entry]
+    return -1
 
 
 @device
@@ -182,40 +206,41 @@ def mark_repeats(have: Column, need: Column, key: Column, have_out: Column, need
     if suspects == 0:
         return 0
 
-    bits = _bits_for(max(suspects, 4) * FILTER_BITS)
+    bits = _bits_for(max(suspects, 4) * 2 * FILTER_BITS)
     bitmap = np.zeros(1 << (bits - 6), np.uint64)
     mask = np.uint64((1 << bits) - 1)
     _enter_marked(need, bitmap, mask, need_out)
     _enter_marked(have, bitmap, mask, have_out)
     candidates = _mark_sharing(need, bitmap, mask, need_out) + _mark_sharing(have, bitmap, mask, have_out)
 
+    # Each id's first mention: an entry is a row of `need`, or behind those a row of `have`.
     bits = _bits_for(candidates)
-    heads = np.full(1 << bits, -1, np.int64)
-    links = np.empty(candidates, np.int64)
-    rows = np.empty(candidates, np.int64)  # each id's first mention: a row of `need`, or one of `have`, behind them
+    heads = np.full(1 << bits, -1, np.int32)
+    links = np.empty(candidates, np.int32)
+    rows = np.empty(candidates, np.int64)
     entered = marks = 0
-    for mention in range(needs + haves):
-        of_need = mention < needs
-        ids, row, out = (need, mention, need_out) if of_need else (have, mention - needs, have_out)
-        if out[row] == 0:
-            continue
-        slot = _slot(ids[row, 0], ids[row, 1], ids[row, 2], ids[row, 3], key, bits)
-        entry = heads[slot]
-        while entry >= 0:
-            first = rows[entry]
-            if _same(need, first, ids, row) if first < needs else _same(have, first - needs, ids, row):
-                break
-            entry = links[entry]
-        out[row] = entry >= 0
-        if entry < 0:
-            rows[entered] = mention
-            links[entered] = heads[slot]
-            heads[slot] = entered
-            entered += 1
-            continue
-        marks += 1
-        first = rows[entry]
-        if not of_need and first < needs and need_out[first] == 0:
-            need_out[first] = 1
-            marks += 1
+    for row in range(needs):
+        if need_out[row]:
+            slot = _slot(need[row, 0], need[row, 1], need[row, 2], need[row, 3], key, bits)
+            need_out[row] = _find(need, row, need, have, rows, links, heads[slot]) >= 0
+            marks += need_out[row]
+            if not need_out[row]:
+                rows[entered] = row
+                links[entered] = heads[slot]
+                heads[slot] = entered
+                entered += 1
+    for row in range(haves):
+        if have_out[row]:
+            slot = _slot(have[row, 0], have[row, 1], have[row, 2], have[row, 3], key, bits)
+            first = _find(have, row, need, have, rows, links, heads[slot])
+            have_out[row] = first >= 0
+            marks += have_out[row]
+            if first < 0:
+                rows[entered] = needs + row
+                links[entered] = heads[slot]
+                heads[slot] = entered
+                entered += 1
+            elif first < needs and not need_out[first]:
+                need_out[first] = 1
+                marks += 1
     return marks

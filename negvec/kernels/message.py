@@ -25,7 +25,7 @@ from negvec.kernels._jit import (
     device,
     kernel,
 )
-from negvec.kernels.words import copy_bytes, load_word, store_word, varint_size
+from negvec.kernels.words import byte_swap, copy_bytes, load_word, store_word, varint_size
 
 SKIP, FINGERPRINT, ID_LIST = 0, 1, 2  # specification, section Range
 INFINITY = np.uint64(2**64 - 1)
@@ -55,6 +55,19 @@ def _read_varint(message: Column, at: int) -> tuple[Word, int]:
     return value, -VARINT_TOO_LARGE
 
 
+@device
+def _load_prefix(message: Column, at: int, length: int) -> Word:
+    """The next bytes of an id prefix, zero-padded to a word; none where `length` is not positive."""
+    if length <= 0:
+        return np.uint64(0)
+    if at + 8 <= len(message):
+        return load_word(message, at) & (~np.uint64(0) >> np.uint64(64 - 8 * length))
+    word = np.uint64(0)
+    for i in range(length):
+        word |= np.uint64(message[at + i]) << np.uint64(8 * i)
+    return word
+
+
 @kernel(INT, BYTES, OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES, OUT_BYTES, OUT_INTS, OUT_INTS, OUT_INTS)
 def decode(
     message: Column,
@@ -74,9 +87,7 @@ def decode(
     fault[0] = fault[1] = 0
     at, m = 1, 0
     capacity = len(bound_at)
-    previous_at = np.uint64(0)
-    previous = np.zeros(4, np.uint64)
-    prefix = np.zeros(40, np.uint8)
+    previous_at = before0 = before1 = before2 = before3 = np.uint64(0)
     while at < len(message):
         fault[1] = at
         offset, end = _read_varint(message, at)
@@ -88,32 +99,38 @@ def decode(
         if timestamp < previous_at:
             timestamp = INFINITY
         at = fault[1] = end
-        length, end = _read_varint(message, at)
+        wide, end = _read_varint(message, at)
         if end < 0:
             fault[0] = -end
             return m
-        if length > np.uint64(ID_SIZE):
+        if wide > np.uint64(ID_SIZE):
             fault[0] = PREFIX_TOO_LONG
             return m
+        length = np.int64(wide)
         at = end
-        if at + np.int64(length) > len(message):
+        if at + length > len(message):
             fault[0], fault[1] = ENDS_EARLY, at
             return m
-        prefix[:] = 0
-        for i in range(length):
-            prefix[i] = message[at + i]
+        prefix0 = prefix1 = prefix2 = prefix3 = np.uint64(0)
+        if length > 0:
+            prefix0 = _load_prefix(message, at, min(length, 8))
+            if length > 8:
+                prefix1 = _load_prefix(message, at + 8, min(length - 8, 8))
+                prefix2 = _load_prefix(message, at + 16, min(length - 16, 8))
+                prefix3 = _load_prefix(message, at + 24, length - 24)
         if timestamp == previous_at and timestamp != INFINITY:
-            for i in range(ID_SIZE):
-                before = (previous[i >> 3] >> np.uint64(8 * (i & 7))) & np.uint64(0xFF)
-                if np.uint64(prefix[i]) != before:
-                    if np.uint64(prefix[i]) < before:
-                        fault[0], fault[1] = BOUND_FALLS, at
-                        return m
-                    break
-        for k in range(4):
-            previous[k] = load_word(prefix, 8 * k)
-        previous_at = timestamp
-        at += np.int64(length)
+            differing, now = before0, prefix0
+            if before0 == prefix0:
+                differing, now = before1, prefix1
+                if before1 == prefix1:
+                    differing, now = before2, prefix2
+                    if before2 == prefix2:
+                        differing, now = before3, prefix3
+            if byte_swap(now) < byte_swap(differing):
+                fault[0], fault[1] = BOUND_FALLS, at
+                return m
+        previous_at, before0, before1, before2, before3 = timestamp, prefix0, prefix1, prefix2, prefix3
+        at += length
 
         fault[1] = at
         mode, end = _read_varint(message, at)
@@ -140,8 +157,10 @@ def decode(
             at = end
         if m < capacity:
             bound_at[m] = timestamp
-            for k in range(4):
-                bound_ids[m, k] = previous[k]
+            bound_ids[m, 0] = prefix0
+            bound_ids[m, 1] = prefix1
+            bound_ids[m, 2] = prefix2
+            bound_ids[m, 3] = prefix3
             lengths[m] = length
             modes[m] = mode
             payloads[m] = at
@@ -195,7 +214,7 @@ def _bound_size(at: Word, length: int, last_at: Word) -> int:
     *(WORDS, WORD_ROWS, BYTES),
     *(INTS, INTS, INTS, WORDS, WORD_ROWS, BYTES),
     *(OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES, OUT_BYTES, OUT_INTS, OUT_INTS),
-    *(INT, INT),
+    *(INT, INT, OUT_INTS),
 )
 def plan(
     actions: Column,
@@ -219,8 +238,11 @@ def plan(
     out_hi: Column,
     size: int,
     limit: int,
+    reached: Column,
 ) -> int:
     """Lay out the answer, range by range, until the peer's ranges or the frame are at their end; returns its ranges.
+
+    reached[0] becomes the number of the peer's ranges that were gone through; the rest was closed with one range.
 
     `buckets`, `parts_lo` and `parts_hi` go through the ranges to SPLIT or LIST, in order, and the `inner` bounds
     through their cuts. A last range whose upper bound is an own item still to be filled in is marked by an
@@ -236,6 +258,7 @@ def plan(
     written = 0  # the own index at that bound
     row = part = inner = 0
     for m in range(len(actions)):
+        reached[0] = m + 1
         action = actions[m]
         if action == PASS:
             pending = True

@@ -101,6 +101,13 @@ def _compress(w: Column) -> None:
 @device
 def _tail(count: Word) -> tuple[Word, Word, Word32]:
     """What follows the sum in the block, big-endian: varint(count), the bit 1, zeros; and the length in bits."""
+    if count < np.uint64(1 << 28):  # nearly always: four digits at most, spread to bytes at once
+        digits = (count & np.uint64(0x7F)) | (count & np.uint64(0x3F80)) << np.uint64(1)
+        digits |= (count & np.uint64(0x1FC000)) << np.uint64(2) | (count & np.uint64(0xFE00000)) << np.uint64(3)
+        width = 8 * (1 + (count > np.uint64(0x7F)) + (count > np.uint64(0x3FFF)) + (count > np.uint64(0x1FFFFF)))
+        digits |= np.uint64(0x80808000) & ((np.uint64(1) << np.uint64(width)) - np.uint64(1))
+        closed = digits << np.uint64(8) | np.uint64(0x80)
+        return closed << np.uint64(56 - width), np.uint64(0), np.uint32(256 + width)
     high, low = np.uint64(0x80) << np.uint64(56), np.uint64(0)  # the closing bit, pushed right by each digit
     more = np.uint64(0)
     size = 32
@@ -114,26 +121,47 @@ def _tail(count: Word) -> tuple[Word, Word, Word32]:
             return high, low, np.uint32(8 * size)
 
 
+@device
+def _pack(words: Column, lo: Column, hi: Column, base: int, lanes: int, w: Column) -> None:
+    """Write the message words of ranges `base`, `base + 1`, ... to the lanes; words 11 to 14 stay 0.
+
+    Indices are unsigned here, which spares numba's look at whether they count from the end.
+    """
+    first = np.uint64(base)
+    for k in range(8):
+        for lane in range(lanes):
+            w[np.uint64(k * LANES + lane)] = byte_swap32(words[np.uint64(8) * first + np.uint64(8 * lane + k)])
+    for lane in range(lanes):
+        row = first + np.uint64(lane)
+        high, low, bits = _tail(np.uint64(hi[row] - lo[row]))
+        w[np.uint64(8 * LANES + lane)] = np.uint32(high >> np.uint64(32))
+        w[np.uint64(9 * LANES + lane)] = np.uint32(high)
+        w[np.uint64(10 * LANES + lane)] = np.uint32(low >> np.uint64(32))
+        w[np.uint64(15 * LANES + lane)] = bits
+
+
+@device
+def _unpack(w: Column, base: int, lanes: int, out: Column) -> None:
+    """The first half of each lane's digest."""
+    for lane in range(lanes):
+        for k in range(2):
+            first = byte_swap32(add32(w[STATE + 2 * k * LANES + lane], INITIAL[2 * k]))
+            second = byte_swap32(add32(w[STATE + (2 * k + 1) * LANES + lane], INITIAL[2 * k + 1]))
+            out[np.uint64(base + lane), k] = np.uint64(first) | np.uint64(second) << np.uint64(32)
+
+
 @kernel(VOID, WORD_ROWS, INTS, INTS, OUT_WORD_ROWS)
 def fingerprints(sums: Column, lo: Column, hi: Column, out: Column) -> None:
     """Hash (m, 4) sums with the counts `hi - lo` to (m, 2) uint64 rows, the 16 bytes of each fingerprint."""
     w = np.zeros(STATE + 8 * LANES, dtype=np.uint32)
+    words = sums.reshape(-1).view(np.uint32)
     m = len(lo)
-    for base in range(0, m, LANES):
-        lanes = min(LANES, m - base)
-        for lane in range(lanes):
-            row = base + lane
-            for k in range(4):
-                w[2 * k * LANES + lane] = byte_swap32(np.uint32(sums[row, k]))
-                w[(2 * k + 1) * LANES + lane] = byte_swap32(np.uint32(sums[row, k] >> np.uint64(32)))
-            high, low, bits = _tail(np.uint64(hi[row] - lo[row]))
-            w[8 * LANES + lane] = np.uint32(high >> np.uint64(32))
-            w[9 * LANES + lane] = np.uint32(high)
-            w[10 * LANES + lane] = np.uint32(low >> np.uint64(32))
-            w[15 * LANES + lane] = bits
+    full = m - m % LANES
+    for base in range(0, full, LANES):  # a constant number of lanes lets the compiler unroll the packing
+        _pack(words, lo, hi, base, LANES, w)
         _compress(w)
-        for lane in range(lanes):
-            for k in range(2):
-                first = byte_swap32(add32(w[STATE + 2 * k * LANES + lane], INITIAL[2 * k]))
-                second = byte_swap32(add32(w[STATE + (2 * k + 1) * LANES + lane], INITIAL[2 * k + 1]))
-                out[base + lane, k] = np.uint64(first) | np.uint64(second) << np.uint64(32)
+        _unpack(w, base, LANES, out)
+    if full < m:
+        _pack(words, lo, hi, full, m - full, w)
+        _compress(w)
+        _unpack(w, full, m - full, out)

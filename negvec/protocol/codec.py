@@ -26,7 +26,9 @@ REASONS = {  # by the numbers of negvec.kernels.message
     6: "a bound is less than the bound before it",
 }
 
-LIKELY_RANGES = 64  # columns that the first reading of a message has room for
+SMALLEST_RANGE = (
+    19  # bytes of a Fingerprint range at least; only messages full of Skips and empty lists have more ranges
+)
 
 
 class Ranges(NamedTuple):
@@ -59,7 +61,7 @@ def decode(message: Bytes) -> Ranges:
         With the byte offset and the reason.
     """
     fault = np.empty(2, np.int64)
-    room = min(LIKELY_RANGES, len(message))
+    room = len(message) // SMALLEST_RANGE + 1
     while True:
         ranges = Ranges(
             Bounds(np.empty(room, np.uint64), np.empty((room, 32), np.uint8), np.empty(room, np.uint8)),

@@ -12,6 +12,7 @@ import functools
 import secrets
 
 import numpy as np
+import numpy.typing as npt
 
 from negvec import kernels
 from negvec.items import ID_SIZE, Ids
@@ -24,21 +25,21 @@ class Findings:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._have: Bytes | None = None  # a byte for each own item, 1 for those that the peer lacks
+        self._have: npt.NDArray[np.bool_] | None = None  # for each own item whether the peer lacks it
         self._need: list[Words] = []
         self.found = 0  # marks and needs so far, those that come twice counted twice
 
     def compare(self, message: Bytes, ranges: Ranges, listed: Indices, lower: Indices, upper: Indices) -> None:
         """Compare the IdLists of a message, rows `listed`, with the own ranges [lower, upper) of those rows."""
         if self._have is None:
-            self._have = np.zeros(len(self._storage), np.uint8)
+            self._have = np.zeros(len(self._storage), np.bool_)
         counts = ranges.counts[listed]
         need = np.empty((int(counts.sum()), 4), np.uint64)
         found = np.empty(2, np.int64)
         own = self._storage.id_lists(lower, upper)
         kernels.lists.difference(
             *(message, ranges.payloads[listed], counts, lower, upper),
-            *(own.first, own.ids.view("<u8"), _hash_key(), self._have, need, found),
+            *(own.first, own.ids.view("<u8"), _hash_key(), self._have.view(np.uint8), need, found),
         )
         needs = int(found[0])
         self.found += int(found.sum())

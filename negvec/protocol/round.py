@@ -12,12 +12,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from negvec import kernels
-from negvec.protocol.codec import FINGERPRINT, ID_LIST, INFINITY, Layout, Ranges, decode, encode
+from negvec.items import ID_SIZE
+from negvec.protocol.codec import (
+    FINGERPRINT,
+    ID_LIST,
+    INFINITY,
+    SKIP,
+    SMALLEST_RANGE,
+    VERSION,
+    Layout,
+    Ranges,
+    decode,
+    encode,
+)
 from negvec.protocol.findings import Findings
 from negvec.protocol.policy import SplitPolicy
 from negvec.storage.seam import Bounds, Bytes, Indices, Storage
@@ -27,7 +39,32 @@ Watch = Callable[[str], None]  # told the name of each stage as it ends
 NOTHING = np.frombuffer(hashlib.sha256(bytes(33)).digest()[:16], "<u8")
 """The fingerprint of no items: of a sum and a count of zero."""
 
+FIRST_BATCH = 512  # ranges
+
 _CUT = 255  # prefix length that marks the bound of a cut IdList; see kernels.message.plan
+
+
+_EMPTY = Layout(
+    Bounds(np.empty(0, np.uint64), np.empty((0, 32), np.uint8), np.empty(0, np.uint8)),
+    *(np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)),
+)
+
+
+class _Rows(NamedTuple):
+    """The peer's ranges, a row each, as they stand to our own items."""
+
+    lower: Indices
+    upper: Indices
+    actions: Bytes  # what each calls for: PASS, SPLIT, LIST or ANSWER
+    empty: Bytes  # whether its fingerprint is that of nothing
+    asked: Indices  # the rows to SPLIT or LIST, in order
+    buckets: Indices  # and into how many ranges each; 0 for LIST
+
+    def least_answer(self) -> int:
+        """The least bytes that answering all of them can take."""
+        listed = self.actions >= kernels.message.LIST
+        ids = int((self.upper - self.lower)[listed].sum())
+        return ids * ID_SIZE + int(self.buckets.sum()) * SMALLEST_RANGE
 
 
 def _unwatched(stage: str) -> None:
@@ -47,8 +84,10 @@ class Round:
         """The whole set, split: what an initiator begins with."""
         size = len(self.storage)
         everything = Bounds(np.full(1, INFINITY, np.uint64), np.zeros((1, 32), np.uint8), np.zeros(1, np.uint8))
-        asked = np.zeros(1, np.int64)
-        layout = self._plan(everything, asked, asked, np.array([size]), np.zeros(1, np.uint8), np.zeros(1, np.uint8), 0)
+        lo, hi = np.zeros(1, np.int64), np.full(1, size)
+        buckets = self._buckets(lo, hi)
+        actions = np.where(buckets > 0, kernels.message.SPLIT, kernels.message.LIST).astype(np.uint8)
+        layout, _ = self._plan(everything, _Rows(lo, hi, actions, np.zeros(1, np.uint8), lo, buckets), limit=0)
         return self._write(layout)
 
     def answer(self, message: Bytes, findings: Findings | None) -> tuple[bytes, int]:
@@ -59,79 +98,99 @@ class Round:
         """
         ranges = decode(message)
         self.watch("decode")
-        upper = self.storage.lower_bounds(ranges.bounds.created_at, ranges.bounds.ids)
-        lower = np.empty_like(upper)
-        lower[:1] = 0
-        lower[1:] = upper[:-1]
-        self.watch("locate")
-        asked, empty = self._mismatched(message, ranges, lower, upper)
-        self.watch("fingerprint")
-        actions = np.zeros(len(upper), np.uint8)  # PASS
-        listed = np.flatnonzero(ranges.modes == ID_LIST)
-        if findings is None:
-            actions[listed] = kernels.message.ANSWER
-        elif len(listed):
-            findings.compare(message, ranges, listed, lower[listed], upper[listed])
-            self.watch("compare")
-        layout = self._plan(ranges.bounds, asked, lower, upper, actions, empty, self.limit)
-        opened = layout.lo[layout.modes != 0]
+        rows = self._examine(message, ranges, kernels.message.PASS if findings else kernels.message.ANSWER)
+        if not rows.actions.any():
+            layout, reached = _EMPTY, len(rows.actions)
+        else:
+            layout, reached = self._plan(ranges.bounds, rows, self.limit)
+        if findings is not None:
+            listed = np.flatnonzero(ranges.modes[:reached] == ID_LIST)
+            if len(listed):
+                findings.compare(message, ranges, listed, rows.lower[listed], rows.upper[listed])
+                self.watch("compare")
+        opened = layout.lo[layout.modes != SKIP]
         return self._write(layout), int(opened[0]) if len(opened) else len(self.storage)
 
-    def _mismatched(self, message: Bytes, ranges: Ranges, lower: Indices, upper: Indices) -> tuple[Indices, Bytes]:
-        """The rows whose fingerprint is not ours, and for every row whether that fingerprint is of nothing."""
-        asked = np.flatnonzero(ranges.modes == FINGERPRINT)
-        empty = np.zeros(len(upper), np.uint8)
-        if len(asked):
-            own = self.storage.fingerprints(lower[asked], upper[asked])
-            differs, nothing = np.empty(len(asked), np.bool_), np.empty(len(asked), np.uint8)
-            kernels.message.compare(
-                message, ranges.payloads[asked], own.view("<u8"), NOTHING, differs.view(np.uint8), nothing
-            )
-            empty[asked] = nothing
-            asked = asked[differs]
-        return asked, empty
+    def _examine(self, message: Bytes, ranges: Ranges, on_list: int) -> _Rows:
+        """Locate and compare the peer's ranges; under a limit only as many as the answer may have room for.
 
-    def _plan(
-        self,
-        bounds: Bounds,
-        asked: Indices,
-        lower: Indices,
-        upper: Indices,
-        actions: Bytes,
-        empty: Bytes,
-        limit: int,
-    ) -> Layout:
-        """Lay out the answer: rows `asked` are split or listed, the others as `actions` says."""
+        A peer without a limit may ask far more than one limited frame can answer. Its ranges are gone through in
+        batches that double, until what they call for fills the frame for certain.
+        """
+        most = len(ranges.modes)
+        batch = FIRST_BATCH if self.limit else most
+        batches: list[_Rows] = []
+        start = least = at = 0
+        while True:
+            stop = min(start + batch, most)
+            rows = self._examine_batch(message, ranges, start, stop, at, on_list)
+            batches.append(rows)
+            least += rows.least_answer()
+            if stop == most or (self.limit and least > self.limit):
+                break
+            start, batch, at = stop, 2 * batch, int(rows.upper[-1])
+        return batches[0] if len(batches) == 1 else _Rows(*map(np.concatenate, zip(*batches, strict=True)))
+
+    def _examine_batch(self, message: Bytes, ranges: Ranges, start: int, stop: int, at: int, on_list: int) -> _Rows:
+        bounds, modes = ranges.bounds, ranges.modes[start:stop]
+        upper = self.storage.lower_bounds(bounds.created_at[start:stop], bounds.ids[start:stop])
+        lower = np.empty_like(upper)
+        lower[:1] = at
+        lower[1:] = upper[:-1]
+        self.watch("locate")
+        actions = np.zeros(len(modes), np.uint8)
+        if on_list:
+            actions[modes == ID_LIST] = on_list
+        empty = np.zeros(len(modes), np.uint8)
+        asked = np.flatnonzero(modes == FINGERPRINT)
         lo, hi = lower[asked], upper[asked]
-        buckets = self.policy.buckets(lo, hi)
-        buckets = np.where(buckets < 2, 0, np.minimum(buckets, hi - lo)).astype(np.int64, copy=False)
+        own = self.storage.fingerprints(lo, hi)
+        differs, nothing = np.empty(len(asked), np.bool_), np.empty(len(asked), np.uint8)
+        kernels.message.compare(
+            *(message, ranges.payloads[start:stop][asked], own.view("<u8"), NOTHING, differs.view(np.uint8), nothing)
+        )
+        empty[asked] = nothing
+        self.watch("fingerprint")
+        asked, lo, hi = asked[differs], lo[differs], hi[differs]
+        buckets = self._buckets(lo, hi)
         actions[asked] = np.where(buckets > 0, kernels.message.SPLIT, kernels.message.LIST)
-        parts = int(np.maximum(buckets, 1).sum())
+        return _Rows(lower, upper, actions, empty, asked + start, buckets)
+
+    def _buckets(self, lo: Indices, hi: Indices) -> Indices:
+        """Ask the policy, and hold it to what the protocol needs (see `SplitPolicy.buckets`)."""
+        buckets = self.policy.buckets(lo, hi)
+        return np.where(buckets < 2, 0, np.minimum(buckets, hi - lo)).astype(np.int64, copy=False)
+
+    def _plan(self, bounds: Bounds, rows: _Rows, limit: int) -> tuple[Layout, int]:
+        """Lay out the answer; returns it and how many of the peer's ranges it goes through."""
+        lo, hi = rows.lower[rows.asked], rows.upper[rows.asked]
+        parts = int(np.maximum(rows.buckets, 1).sum())
         parts_lo, parts_hi = np.empty(parts, np.int64), np.empty(parts, np.int64)
-        inner = np.empty(parts - len(asked), np.int64)
-        kernels.message.split(lo, hi, buckets, parts_lo, parts_hi, inner)
+        inner = np.empty(parts - len(lo), np.int64)
+        kernels.message.split(lo, hi, rows.buckets, parts_lo, parts_hi, inner)
         cuts = self.storage.minimal_bounds(inner)
 
-        most = 2 * len(actions) + parts + 2
+        most = 2 * len(rows.actions) + parts + 2
         out = Layout(
             Bounds(np.empty(most, np.uint64), np.empty((most, 32), np.uint8), np.empty(most, np.uint8)),
             np.empty(most, np.uint8),
             np.empty(most, np.int64),
             np.empty(most, np.int64),
         )
+        reached = np.zeros(1, np.int64)
         peers, own, new = bounds, cuts, out.bounds
         m: int = kernels.message.plan(
-            *(actions, empty, lower, upper, peers.created_at, peers.ids.view("<u8"), peers.lengths),
-            *(buckets, parts_lo, parts_hi, own.created_at, own.ids.view("<u8"), own.lengths),
+            *(rows.actions, rows.empty, rows.lower, rows.upper),
+            *(peers.created_at, peers.ids.view("<u8"), peers.lengths),
+            *(rows.buckets, parts_lo, parts_hi, own.created_at, own.ids.view("<u8"), own.lengths),
             *(new.created_at, new.ids.view("<u8"), new.lengths, out.modes, out.lo, out.hi),
-            size=len(self.storage),
-            limit=limit,
+            *(len(self.storage), limit, reached),
         )
         kept = Bounds(out.bounds.created_at[:m], out.bounds.ids[:m], out.bounds.lengths[:m])
         layout = Layout(kept, out.modes[:m], out.lo[:m], out.hi[:m])
         self._fill_cut(layout)
         self.watch("plan")
-        return layout
+        return layout, int(reached[0])
 
     def _fill_cut(self, layout: Layout) -> None:
         """An IdList cut at the limit is the range before the last; its bound is the first item left out, whole."""
@@ -142,6 +201,8 @@ class Round:
             created_at[-2], ids[-2], lengths[-2] = item["created_at"], item["id"], 32
 
     def _write(self, layout: Layout) -> bytes:
+        if not len(layout.modes):
+            return bytes([VERSION])
         hashed = layout.modes == FINGERPRINT
         fingerprints = self.storage.fingerprints(layout.lo[hashed], layout.hi[hashed])
         self.watch("fingerprint")

@@ -1,0 +1,206 @@
+"""Sorting against `sorted()`, whose tuples of int and bytes have the order that items have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from negvec import kernels
+from negvec.kernels.order import SHORT_RUN
+
+from . import EDGES, LARGEST, Item, as_columns, as_items, items, thorough
+
+SIZES = [1, 2, SHORT_RUN - 1, SHORT_RUN, SHORT_RUN + 1, 2 * SHORT_RUN, 500, 5000]
+Timestamps = Callable[[np.random.Generator, int], list[int]]
+
+
+def inspect(rows: list[Item], start: int = 0, stop: int | None = None) -> tuple[bool, int]:
+    """Whether a row is less than the one before, and, where none is, how many are equal to it."""
+    found = np.zeros(2, np.int64)
+    kernels.order.inspect(*as_columns(rows), start, len(rows) if stop is None else stop, found)
+    return bool(found[0]), int(found[1])
+
+
+def expected_inspection(rows: list[Item], start: int, stop: int) -> tuple[bool, int]:
+    pairs = [(rows[row - 1], rows[row]) for row in range(start, stop) if row > 0]
+    descends = any(after < before for before, after in pairs)
+    return descends, 0 if descends else sum(before == after for before, after in pairs)
+
+
+def sort(rows: list[Item]) -> list[Item]:
+    created_at, words = as_columns(rows)
+    before = created_at.copy(), words.copy()
+    sorted_at, sorted_words = np.empty_like(created_at), np.empty_like(words)
+    kernels.order.sort(created_at, words, sorted_at, sorted_words)
+    assert (created_at == before[0]).all(), "the given timestamps were changed"
+    assert (words == before[1]).all(), "the given ids were changed"
+    return as_items(sorted_at, sorted_words)
+
+
+def drop_repeats(rows: list[Item]) -> list[Item]:
+    created_at, words = as_columns(rows)
+    kept_at, kept_words = np.empty_like(created_at), np.empty_like(words)
+    kept = kernels.order.drop_repeats(created_at, words, kept_at, kept_words)
+    return as_items(kept_at[:kept], kept_words[:kept])
+
+
+# ---- inspect
+
+
+@thorough
+@given(st.lists(items, max_size=12), st.booleans(), st.data())
+def test_inspection_finds_a_descent_or_counts_the_repeats(
+    rows: list[Item], in_order: bool, data: st.DataObject
+) -> None:
+    rows = sorted(rows) if in_order else rows
+    stop = data.draw(st.integers(0, len(rows)))
+    start = data.draw(st.integers(0, stop))
+    assert inspect(rows, start, stop) == expected_inspection(rows, start, stop)
+
+
+@pytest.mark.parametrize("byte", range(32))
+def test_a_descent_in_any_single_byte_of_the_id_is_seen(byte: int) -> None:
+    """The byte decides although all later ones say the opposite: ids compare as unsigned bytes from the first on."""
+    less = bytes([5] * byte + [0x7F] + [0xFF] * (31 - byte))
+    greater = bytes([5] * byte + [0x80] + [0x00] * (31 - byte))
+    assert inspect([(7, less), (7, greater)]) == (False, 0)
+    assert inspect([(7, greater), (7, less)]) == (True, 0)
+
+
+@pytest.mark.parametrize("place", [1, 2, 50, 98, 99])
+def test_a_descent_is_seen_wherever_it_stands(place: int) -> None:
+    rows = [(10 * i + 5, bytes(32)) for i in range(100)]
+    assert not inspect(rows)[0]
+    rows[place] = (10 * place - 6, bytes(32))
+    assert inspect(rows)[0]
+    assert not inspect(rows, 0, place)[0]
+
+
+def test_timestamps_are_unsigned() -> None:
+    assert inspect([(2**63 - 1, bytes(32)), (2**63, bytes(32)), (LARGEST, bytes(32))]) == (False, 0)
+    assert inspect([(2**63, bytes(32)), (2**63 - 1, bytes(32))]) == (True, 0)
+    assert sort([(LARGEST, bytes(32)), (0, bytes(32)), (2**63, bytes(32))])[0] == (0, bytes(32))
+
+
+def test_one_row_or_none_is_in_order() -> None:
+    assert inspect([]) == (False, 0)
+    assert inspect([(0, bytes(32))]) == (False, 0)  # the smallest item there is, with no row before it
+
+
+# ---- sort
+
+
+@thorough
+@given(st.lists(items, min_size=1, max_size=3 * SHORT_RUN))
+def test_sorting_gives_what_sorted_gives(rows: list[Item]) -> None:
+    assert sort(rows) == sorted(rows)
+
+
+@thorough
+@given(st.lists(st.sampled_from(EDGES), min_size=1, max_size=40))
+@example([0, LARGEST])
+@example([LARGEST, 0, 2**63, 1])
+def test_timestamps_sort_over_their_whole_range(created_at: list[int]) -> None:
+    rows = [(at, bytes([255 - i]) * 32) for i, at in enumerate(created_at)]
+    assert sort(rows) == sorted(rows)
+
+
+def all_equal(random: np.random.Generator, n: int) -> list[int]:
+    return [1_700_000_000] * n
+
+
+def ascending(random: np.random.Generator, n: int) -> list[int]:
+    return [1_700_000_000 + i // 3 for i in range(n)]
+
+
+def descending(random: np.random.Generator, n: int) -> list[int]:
+    return ascending(random, n)[::-1]
+
+
+def nearly_ascending(random: np.random.Generator, n: int) -> list[int]:
+    created_at = ascending(random, n)
+    for i, j in random.integers(0, n, (3, 2)):
+        created_at[i], created_at[j] = created_at[j], created_at[i]
+    return created_at
+
+
+def two_values(random: np.random.Generator, n: int) -> list[int]:
+    return [[0, LARGEST][k] for k in random.integers(0, 2, n)]
+
+
+def anywhere(random: np.random.Generator, n: int) -> list[int]:
+    created_at: list[int] = random.integers(0, LARGEST, n, np.uint64, endpoint=True).tolist()
+    return created_at
+
+
+def long_and_short_runs(random: np.random.Generator, n: int) -> list[int]:
+    created_at: list[int] = (random.integers(0, n, n) ** 2 // (3 * n)).tolist()
+    return created_at
+
+
+@pytest.mark.parametrize("shared", [0, 1, 7, 8, 16, 24, 30])
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(
+    "timestamps", [all_equal, ascending, descending, nearly_ascending, two_values, anywhere, long_and_short_runs]
+)
+def test_runs_of_equal_timestamps_sort_by_id_however_long_and_however_much_the_ids_share(
+    timestamps: Timestamps, n: int, shared: int
+) -> None:
+    """Ids agree in their first `shared` bytes, or, a third of them, in 8, 16 or 24; some items are there twice."""
+    random = np.random.default_rng([n, shared])
+    ids = random.integers(0, 256, (n, 32), np.uint8)
+    ids[:, :shared] = 0x5B
+    for agreeing in (8, 16, 24, 32):
+        left, right = random.integers(0, n, (2, n // 9 + 1))
+        ids[left, :agreeing] = ids[right, :agreeing]
+    rows = list(zip(timestamps(random, n), [row.tobytes() for row in ids], strict=True))
+    rows += [rows[i] for i in random.integers(0, n, n // 10)]
+    assert sort(rows) == sorted(rows)
+
+
+@pytest.mark.parametrize("agreeing", [8, 16, 24])
+def test_a_long_run_that_ties_in_pairs_is_sorted_to_the_last_word(agreeing: int) -> None:
+    """After each eight bytes the run falls into pairs that still tie, and other pairs do from the next eight on."""
+    random = np.random.default_rng(agreeing)
+    stems = [random.bytes(agreeing) for _ in range(200)]
+    ids = [stem + bytes([255 - twin] * (32 - agreeing)) for stem in stems for twin in (0, 1)]
+    rows = [(7, ids[i]) for i in random.permutation(len(ids))]
+    assert sort(rows) == sorted(rows)
+
+
+@pytest.mark.parametrize("byte", range(32))
+def test_any_single_byte_of_the_id_decides_in_short_and_in_long_runs(byte: int) -> None:
+    for n in (SHORT_RUN, SHORT_RUN + 1, 256):
+        rows = [(7, bytes([9] * byte + [97 * i % 256] + [255 - 97 * i % 256] * (31 - byte))) for i in range(n)]
+        assert sort(rows) == sorted(rows)
+
+
+# ---- drop_repeats
+
+
+@thorough
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([bytes(32), bytes(31) + b"\1", b"\1" * 32]))))
+def test_what_is_there_twice_is_kept_once(rows: list[Item]) -> None:
+    assert drop_repeats(sorted(rows)) == sorted(set(rows))
+
+
+@pytest.mark.parametrize("word", range(4))
+def test_an_id_that_differs_in_one_word_and_one_under_another_timestamp_are_no_repeats(word: int) -> None:
+    other = bytes(8 * word) + b"\1" + bytes(31 - 8 * word)
+    rows = [(7, bytes(32)), (7, other), (8, other)]
+    assert drop_repeats(rows) == rows
+
+
+def test_repeats_are_dropped_in_place_too() -> None:
+    rows = sorted([(i % 5, bytes([i % 3]) * 32) for i in range(60)])
+    created_at, words = as_columns(rows)
+    kept = kernels.order.drop_repeats(created_at, words, created_at, words)
+    assert as_items(created_at[:kept], words[:kept]) == sorted(set(rows))
+
+
+def test_dropping_from_nothing_keeps_nothing() -> None:
+    assert drop_repeats([]) == []
