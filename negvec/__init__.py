@@ -15,6 +15,7 @@ from negvec.errors import ProtocolError, SealError, UnsupportedVersion
 from negvec.items import ITEM
 from negvec.protocol import Negentropy, ReferencePolicy, Step, reconcile
 from negvec.storage import PrefixSumVector, Storage, Vector, seal
+from negvec.threads import set_threads
 
 if sys.byteorder != "little":
     raise ImportError(
@@ -36,4 +37,5 @@ __all__ = [
     "Vector",
     "reconcile",
     "seal",
+    "set_threads",
 ]

@@ -21,6 +21,7 @@ Generator = np.random.Generator
 Mask = npt.NDArray[np.bool_]
 Timestamps = npt.NDArray[np.uint64]
 Ids = npt.NDArray[np.uint8]
+Indices = npt.NDArray[np.int64]
 
 
 class Pair(NamedTuple):
@@ -50,18 +51,25 @@ def draw_timestamps(chance: Generator, n: int) -> Timestamps:
     return chance.integers(0, 1 + n // 50, n, np.uint64)
 
 
-def draw_ids(chance: Generator, n: int) -> Ids:
-    """`n` ids, each once: spread out, or with a long prefix in common, or ending in zero bytes."""
+def draw_ids(chance: Generator, n: int) -> tuple[Ids, Indices]:
+    """`n` ids, each once, and their families: ids of one family are held, or lacked, together.
+
+    Of an id 32 bits at least are free in each family. With fewer, ranges would come up whose different ids have the
+    same sum, and so the same fingerprint: the protocol trusts ids to be hashes, and can't see a difference there.
+    """
     ids = chance.integers(0, 256, (n, 32), np.uint8)
-    kind = chance.integers(4)
-    if kind == 1:  # differ only in their last two bytes: minimal bounds are 31 and 32 bytes long
-        ids[:] = ids[:1]
-        ids[:, 30:] = chance.permutation(2**16)[:n].astype(">u2")[:, None].view(np.uint8)
+    family = np.arange(n)
+    kind = chance.integers(5)
+    if kind == 1:  # a long prefix in common
+        ids[:, : chance.integers(20, 29)] = ids[:1, :1]
     elif kind == 2:  # few prefixes, each shared by many
         ids[:, : chance.integers(1, 29)] = chance.integers(0, 3, (n, 1), np.uint8)
-    elif kind == 3:
+    elif kind == 3:  # zero bytes at the end
         ids[:, chance.integers(8, 32) :] = 0
-    return ids
+    elif kind == 4:  # siblings that differ in their last bit only: minimal bounds are 32 bytes long
+        family //= 2
+        ids[1::2] = ids[: n // 2 * 2 : 2] ^ np.array([0] * 31 + [1], np.uint8)
+    return ids, family
 
 
 def draw_held(chance: Generator, n: int) -> tuple[Mask, Mask]:
@@ -101,10 +109,11 @@ def draw_limit(chance: Generator) -> int:
 def draw_pair(chance: Generator, most: int) -> Pair:
     """Two sets of at most `most` items each, and their limits. Some items may have moved to another timestamp."""
     n = int(most ** chance.random() ** 0.5) if chance.random() < 0.9 else int(chance.choice([0, 1, 31, 32, 33]))
-    created_at, ids = draw_timestamps(chance, n), draw_ids(chance, n)
+    created_at, (ids, family) = draw_timestamps(chance, n), draw_ids(chance, n)
     in_order = np.lexsort((*ids.T[::-1], created_at))
     created_at, ids = created_at[in_order], ids[in_order]
-    ours, theirs = draw_held(chance, n)
+    _, first, member_of = np.unique(family[in_order], return_index=True, return_inverse=True)
+    ours, theirs = (held[first][member_of] for held in draw_held(chance, n))
     their_created_at = created_at.copy()
     if chance.random() < 0.2:
         moved = chance.random(n) < 0.01

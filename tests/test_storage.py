@@ -152,7 +152,7 @@ def some_items(n: int, seed: int = 0) -> list[Item]:
     """Runs of equal timestamps, ids that share prefixes of every length, ids that begin or end in zeros."""
     draw = random.Random(seed)
     stems = [draw.randbytes(length).ljust(32, b"\0") for length in (0, 1, 8, 15, 24, 31, 32)]
-    items = set()
+    items: set[Item] = set()
     while len(items) < n:
         stem, kept = draw.choice(stems), draw.choice((0, 1, 8, 15, 24, 31))
         id = (stem[:kept] + draw.randbytes(draw.choice((1, 2, 32)))).ljust(32, b"\0")[:32]

@@ -50,7 +50,8 @@ def output(dtype: types.Type, ndim: int = 1) -> types.Array:
     return types.Array(dtype, ndim, "C")
 
 
-INTS, WORDS, WORD_ROWS, BYTES = array(INT), array(WORD), array(WORD, 2), array(BYTE)
+INTS, WORDS, WORD_ROWS, BYTES, TAGS = array(INT), array(WORD), array(WORD, 2), array(BYTE), array(types.uint32)
+OUT_TAGS = output(types.uint32)
 OUT_INTS, OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES = output(INT), output(WORD), output(WORD, 2), output(BYTE)
 
 

@@ -1,9 +1,9 @@
 """Comparing IdLists as sets, and keeping each id that is found to one mention.
 
-Tables are chained (heads and links) over a strongly universal hash of all 32 bytes (multiply-shift over eight 32-bit
-words; Dietzfelbinger, "Universal hashing and k-wise independent random variables via integer arithmetic without
-primes", 1996), with a key that is random for each process: whoever chooses ids can't know which of them share a
-chain, and expected time is linear whatever they are.
+Ids are hashed to tags of 32 bits by a strongly universal hash of all their bytes (multiply-shift over eight half words;
+Dietzfelbinger, "Universal hashing and k-wise independent random variables via integer arithmetic without primes",
+1996), with a key that is random for each process. Tables are chained over the tags: whoever chooses ids can't know
+which of them share a chain, and expected time is linear whatever they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from negvec.kernels._jit import (
     INTS,
     OUT_BYTES,
     OUT_INTS,
+    OUT_TAGS,
     OUT_WORD_ROWS,
+    TAGS,
     VOID,
     WORD_ROWS,
     WORDS,
@@ -33,12 +35,12 @@ FILTER_BITS = 32  # an id's share of a filter: at most one in 32 is suspected wr
 
 
 @device
-def _slot(x0: Word, x1: Word, x2: Word, x3: Word, key: Column, bits: int) -> Word:
-    """The keyed hash of an id, `bits` (1 to 32) wide."""
+def _tag(x0: Word, x1: Word, x2: Word, x3: Word, key: Column) -> Word:
+    """The keyed hash of an id, 32 bits; its highest bits are a slot of a table."""
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     total = key[0] * (x0 & low) + key[1] * (x0 >> half) + key[2] * (x1 & low) + key[3] * (x1 >> half)
-    total += key[4] * (x2 & low) + key[5] * (x2 >> half) + key[6] * (x3 & low) + key[7] * (x3 >> half) + key[8]
-    return total >> np.uint64(64 - bits)
+    total += key[4] * (x2 & low) + key[5] * (x2 >> half) + key[6] * (x3 & low) + key[7] * (x3 >> half)
+    return (total + key[8]) >> half
 
 
 @device
@@ -50,7 +52,7 @@ def _bits_for(count: int) -> int:
     return bits
 
 
-@kernel(VOID, BYTES, INTS, INTS, INTS, INTS, INTS, WORD_ROWS, WORDS, OUT_BYTES, OUT_WORD_ROWS, OUT_INTS)
+@kernel(VOID, BYTES, INTS, INTS, INTS, INTS, INTS, WORD_ROWS, WORDS, OUT_BYTES, OUT_WORD_ROWS, OUT_TAGS, OUT_INTS)
 def difference(
     message: Column,
     payloads: Column,
@@ -62,14 +64,15 @@ def difference(
     key: Column,
     have: Column,
     need: Column,
+    tags: Column,
     found: Column,
 ) -> None:
     """Compare each IdList of a peer with the own ids of its range, as sets; O(ids) in all.
 
     The own items [lower, upper) of range m have their ids at row first[m] of `ids` on. Marks in `have`, a byte an own
-    item, those that the list lacks; appends to `need` the list's ids that are not own, in its order. An id that is own
-    under several timestamps has to be listed as often. found[0] becomes the number of rows written to `need`, found[1]
-    that of marks that are new.
+    item, those that the list lacks; an id that is own under several timestamps has to be listed as often. Appends to
+    `need`, and their tags to `tags`, the list's ids that are not own, in its order. found[0] becomes the number of rows
+    written to `need`, found[1] that of marks that are new.
     """
     needs = marks = 0
     longest = 1
@@ -81,22 +84,26 @@ def difference(
     for m in range(len(payloads)):
         own = upper[m] - lower[m]
         bits = _bits_for(own)
-        heads[: 1 << bits] = -1
+        shift = np.uint64(32 - bits)
+        for slot in range(1 << bits):
+            heads[slot] = -1
         if counts[m] > 0:
             for i in range(own):
                 row = first[m] + i
-                slot = _slot(ids[row, 0], ids[row, 1], ids[row, 2], ids[row, 3], key, bits)
-                links[i] = heads[slot]
-                heads[slot] = i
-        seen[:own] = 0
+                place = _tag(ids[row, 0], ids[row, 1], ids[row, 2], ids[row, 3], key) >> shift
+                links[i] = heads[place]
+                heads[place] = i
+        for i in range(own):
+            seen[i] = 0
         for j in range(counts[m]):
             at = payloads[m] + ID_SIZE * j
             x0, x1 = load_word(message, at), load_word(message, at + 8)
             x2, x3 = load_word(message, at + 16), load_word(message, at + 24)
+            tag = _tag(x0, x1, x2, x3, key)
             known = False
             if own > 0:
-                slot = _slot(x0, x1, x2, x3, key, bits)
-                i, before, spent, before_spent = heads[slot], -1, -1, -1
+                place = tag >> shift
+                i, before, spent, before_spent = heads[place], -1, -1, -1
                 while i >= 0:
                     row = first[m] + i
                     if ids[row, 0] == x0 and ids[row, 1] == x1 and ids[row, 2] == x2 and ids[row, 3] == x3:
@@ -108,7 +115,7 @@ def difference(
                     before, i = i, links[i]
                 if i >= 0 and spent >= 0:  # one spent copy is enough to know the id by
                     if before_spent < 0:
-                        heads[slot] = links[spent]
+                        heads[place] = links[spent]
                     else:
                         links[before_spent] = links[spent]
             if not known:
@@ -116,6 +123,7 @@ def difference(
                 need[needs, 1] = x1
                 need[needs, 2] = x2
                 need[needs, 3] = x3
+                tags[needs] = tag
                 needs += 1
         for i in range(own):
             if not seen[i]:
@@ -123,15 +131,6 @@ def difference(
                 have[lower[m] + i] = 1
     found[0] = needs
     found[1] = marks
-
-
-@device
-def _mix(ids: Column, row: int) -> Word:
-    """A cheap unkeyed hash for filters, where a collision costs time and decides nothing."""
-    mixed = ids[row, 0] ^ (ids[row, 1] * np.uint64(0x9E3779B97F4A7C15))
-    mixed ^= (mixed >> np.uint64(32)) ^ (ids[row, 2] * np.uint64(0xBF58476D1CE4E5B9))
-    mixed = (mixed ^ (ids[row, 3] * np.uint64(0x94D049BB133111EB))) * np.uint64(0x9E3779B97F4A7C15)
-    return mixed ^ (mixed >> np.uint64(29))
 
 
 @device
@@ -145,26 +144,11 @@ def _same(left: Column, i: Word, right: Column, j: Word) -> bool:
 
 
 @device
-def _find(ids: Column, row: int, need: Column, have: Column, rows: Column, links: Column, entry: int) -> int:
-    """The first mention of id `row` in the chain that begins at `entry`, or -1."""
-    needs = len(need)
-    while entry >= 0:
-        first = rows[entry]
-        if first < needs:
-            if _same(need, first, ids, row):
-                return first
-        elif _same(have, first - needs, ids, row):
-            return first
-        entry = links[entry]
-    return -1
-
-
-@device
-def _suspect(ids: Column, bitmap: Column, shift: Word, marks: Column) -> int:
-    """Enter every id in the filter; marks those whose bit was set before, and counts them."""
+def _suspect(tags: Column, bitmap: Column, shift: Word, marks: Column) -> int:
+    """Enter every tag in the filter, by its highest bits; marks those whose bit was set before, and counts them."""
     suspects = 0
-    for row in range(len(ids)):
-        place = _mix(ids, row) >> shift
+    for row in range(len(tags)):
+        place = np.uint64(tags[row]) >> shift
         word = bitmap[place >> np.uint64(6)]
         hit = (word >> (place & np.uint64(63))) & np.uint64(1)
         bitmap[place >> np.uint64(6)] = word | np.uint64(1) << (place & np.uint64(63))
@@ -174,73 +158,99 @@ def _suspect(ids: Column, bitmap: Column, shift: Word, marks: Column) -> int:
 
 
 @device
-def _enter_marked(ids: Column, bitmap: Column, mask: Word, marks: Column) -> None:
-    for row in range(len(ids)):
+def _enter_marked(tags: Column, bitmap: Column, mask: Word, marks: Column) -> None:
+    """Enter the marked tags in the second filter, by their lowest bits."""
+    for row in range(len(tags)):
         if marks[row]:
-            place = _mix(ids, row) & mask
+            place = np.uint64(tags[row]) & mask
             bitmap[place >> np.uint64(6)] |= np.uint64(1) << (place & np.uint64(63))
 
 
 @device
-def _mark_sharing(ids: Column, bitmap: Column, mask: Word, marks: Column) -> int:
+def _mark_sharing(tags: Column, bitmap: Column, mask: Word, marks: Column) -> int:
+    """Mark all tags whose bit in the second filter is set, and count them."""
     marked = 0
-    for row in range(len(ids)):
-        place = _mix(ids, row) & mask
+    for row in range(len(tags)):
+        place = np.uint64(tags[row]) & mask
         marks[row] = (bitmap[place >> np.uint64(6)] >> (place & np.uint64(63))) & np.uint64(1)
         marked += marks[row]
     return marked
 
 
-@kernel(INT, WORD_ROWS, WORD_ROWS, WORDS, OUT_BYTES, OUT_BYTES)
-def mark_repeats(have: Column, need: Column, key: Column, have_out: Column, need_out: Column) -> int:
+@kernel(VOID, WORD_ROWS, INTS, WORDS, OUT_WORD_ROWS, OUT_TAGS)
+def take(ids: Column, rows: Column, key: Column, taken: Column, tags: Column) -> None:
+    """Copy the ids of `rows`, with their tags."""
+    for m in range(len(rows)):
+        row = rows[m]
+        for k in range(4):
+            taken[m, k] = ids[row, k]
+        tags[m] = _tag(taken[m, 0], taken[m, 1], taken[m, 2], taken[m, 3], key)
+
+
+@kernel(INT, WORD_ROWS, TAGS, WORD_ROWS, TAGS, OUT_BYTES, OUT_BYTES)
+def mark_repeats(
+    have: Column, have_tags: Column, need: Column, need_tags: Column, have_out: Column, need_out: Column
+) -> int:
     """Mark what can't stay: an id that is in its list for the second time, and one in both lists, in both.
 
     Returns the number of marks. A bit filter picks out the few ids that may be there twice, and only those, and what
-    shares a bit of a second filter with them, go into a table: the usual case is two passes that read each id once.
+    shares a bit of a second filter with them, go into a table: the usual case is two passes over the tags, which lie
+    together, and touches few ids.
     """
     haves, needs = len(have), len(need)
     bits = _bits_for(max(haves + needs, 4) * FILTER_BITS)
     bitmap = np.zeros(1 << (bits - 6), np.uint64)
-    shift = np.uint64(64 - bits)
-    suspects = _suspect(need, bitmap, shift, need_out) + _suspect(have, bitmap, shift, have_out)
+    shift = np.uint64(32 - bits)
+    suspects = _suspect(need_tags, bitmap, shift, need_out) + _suspect(have_tags, bitmap, shift, have_out)
     if suspects == 0:
         return 0
 
     bits = _bits_for(max(suspects, 4) * 2 * FILTER_BITS)
     bitmap = np.zeros(1 << (bits - 6), np.uint64)
     mask = np.uint64((1 << bits) - 1)
-    _enter_marked(need, bitmap, mask, need_out)
-    _enter_marked(have, bitmap, mask, have_out)
-    candidates = _mark_sharing(need, bitmap, mask, need_out) + _mark_sharing(have, bitmap, mask, have_out)
+    _enter_marked(need_tags, bitmap, mask, need_out)
+    _enter_marked(have_tags, bitmap, mask, have_out)
+    candidates = _mark_sharing(need_tags, bitmap, mask, need_out) + _mark_sharing(have_tags, bitmap, mask, have_out)
 
     # Each id's first mention: an entry is a row of `need`, or behind those a row of `have`.
     bits = _bits_for(candidates)
-    heads = np.full(1 << bits, -1, np.int32)
-    links = np.empty(candidates, np.int32)
-    rows = np.empty(candidates, np.int64)
+    shift = np.uint64(32 - bits)
+    heads = np.empty(1 << bits, np.int32)
+    for slot in range(1 << bits):
+        heads[slot] = -1
+    links, rows = np.empty(candidates, np.int32), np.empty(candidates, np.int64)
+    entry_tags = np.empty(candidates, np.uint32)
     entered = marks = 0
-    for row in range(needs):
-        if need_out[row]:
-            slot = _slot(need[row, 0], need[row, 1], need[row, 2], need[row, 3], key, bits)
-            need_out[row] = _find(need, row, need, have, rows, links, heads[slot]) >= 0
-            marks += need_out[row]
-            if not need_out[row]:
-                rows[entered] = row
-                links[entered] = heads[slot]
-                heads[slot] = entered
-                entered += 1
-    for row in range(haves):
-        if have_out[row]:
-            slot = _slot(have[row, 0], have[row, 1], have[row, 2], have[row, 3], key, bits)
-            first = _find(have, row, need, have, rows, links, heads[slot])
-            have_out[row] = first >= 0
-            marks += have_out[row]
-            if first < 0:
-                rows[entered] = needs + row
-                links[entered] = heads[slot]
-                heads[slot] = entered
-                entered += 1
-            elif first < needs and not need_out[first]:
-                need_out[first] = 1
+    for mention in range(needs + haves):
+        of_need = mention < needs
+        row = mention if of_need else mention - needs
+        if not (need_out[row] if of_need else have_out[row]):
+            continue
+        tag = need_tags[row] if of_need else have_tags[row]
+        place = np.uint64(tag) >> shift
+        entry = heads[place]
+        while entry >= 0:
+            first = rows[entry]
+            if entry_tags[entry] == tag and (
+                _same(need, first, need, row)
+                if of_need
+                else (_same(need, first, have, row) if first < needs else _same(have, first - needs, have, row))
+            ):
+                break
+            entry = links[entry]
+        repeated = entry >= 0
+        marks += repeated
+        if of_need:
+            need_out[row] = repeated
+        else:
+            have_out[row] = repeated
+            if repeated and rows[entry] < needs and not need_out[rows[entry]]:
+                need_out[rows[entry]] = 1
                 marks += 1
+        if not repeated:
+            rows[entered] = mention
+            entry_tags[entered] = tag
+            links[entered] = heads[place]
+            heads[place] = entered
+            entered += 1
     return marks

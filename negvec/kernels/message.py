@@ -25,7 +25,7 @@ from negvec.kernels._jit import (
     device,
     kernel,
 )
-from negvec.kernels.words import byte_swap, copy_bytes, load_word, store_word, varint_size
+from negvec.kernels.words import byte_swap, copy_bytes, copy_row, load_word, store_word, varint_size
 
 SKIP, FINGERPRINT, ID_LIST = 0, 1, 2  # specification, section Range
 INFINITY = np.uint64(2**64 - 1)
@@ -56,7 +56,7 @@ def _read_varint(message: Column, at: int) -> tuple[Word, int]:
 
 
 @device
-def _load_prefix(message: Column, at: int, length: int) -> Word:
+def _load_prefix(message: Column, at: Word, length: Word) -> Word:
     """The next bytes of an id prefix, zero-padded to a word; none where `length` is not positive."""
     if length <= 0:
         return np.uint64(0)
@@ -208,6 +208,29 @@ def _bound_size(at: Word, length: int, last_at: Word) -> int:
     return varint_size(delta) + 1 + length
 
 
+@device
+def _close(
+    out: int,
+    mode: int,
+    lo: int,
+    hi: int,
+    out_at: Column,
+    out_ids: Column,
+    out_lengths: Column,
+    out_modes: Column,
+    out_lo: Column,
+    out_hi: Column,
+) -> int:
+    """Lay out a last range, to infinity; returns the number of ranges."""
+    out_at[out] = INFINITY
+    for k in range(4):
+        out_ids[out, k] = 0
+    out_lengths[out] = 0
+    out_modes[out] = mode
+    out_lo[out], out_hi[out] = lo, hi
+    return out + 1
+
+
 @kernel(
     INT,
     *(BYTES, BYTES, INTS, INTS),
@@ -266,7 +289,7 @@ def plan(
         keep_out, keep_total = out, total
         if pending:
             out_at[out] = bound_at[m - 1]
-            out_ids[out] = bound_ids[m - 1]
+            copy_row(out_ids, out, bound_ids, m - 1)
             out_lengths[out] = lengths[m - 1]
             out_modes[out] = SKIP
             out_lo[out] = out_hi[out] = lower[m]
@@ -290,12 +313,12 @@ def plan(
                 part += 1
             if piece + 1 < pieces:
                 out_at[out] = inner_at[inner]
-                out_ids[out] = inner_ids[inner]
+                copy_row(out_ids, out, inner_ids, inner)
                 out_lengths[out] = inner_lengths[inner]
                 inner += 1
             else:
                 out_at[out] = bound_at[m]
-                out_ids[out] = bound_ids[m]
+                copy_row(out_ids, out, bound_ids, m)
                 out_lengths[out] = 255 if cut else lengths[m]
             out_modes[out] = mode
             total += _bound_size(out_at[out], out_lengths[out], last_at) + 1
@@ -314,20 +337,10 @@ def plan(
             out = keep_out
             if lower[m] == size:  # rule 1: all that is left here is nothing; say so
                 out += pending
-                out_at[out] = INFINITY
-                out_ids[out] = 0
-                out_lengths[out] = 0
-                out_modes[out] = ID_LIST
-                out_lo[out] = out_hi[out] = size
-                return out + 1
+                return _close(out, ID_LIST, size, size, out_at, out_ids, out_lengths, out_modes, out_lo, out_hi)
             if empty[m]:  # rule 2: the peer must not read the fingerprint of nothing as agreement
                 rest = written
-        out_at[out] = INFINITY
-        out_ids[out] = 0
-        out_lengths[out] = 0
-        out_modes[out] = FINGERPRINT
-        out_lo[out], out_hi[out] = rest, size
-        return out + 1
+        return _close(out, FINGERPRINT, rest, size, out_at, out_ids, out_lengths, out_modes, out_lo, out_hi)
     return out
 
 

@@ -1,10 +1,10 @@
 """Sorting items by (created_at, id as unsigned bytes), and dropping those that are there twice.
 
-The usual input is sorted already, which `inspect` finds out in one pass. Else `sort` does a radix sort by created_at
-(stable, 11 bits a pass, over the bits in which the timestamps differ at all: two passes for a set that spans a month
-of seconds), moves the ids once, and then orders by id only where timestamps tie: runs of a few items by insertion,
-long runs by the same radix sort, eight bytes of the id at a time. The cost does not depend on how far from sorted the
-input is, and has no quadratic case.
+The usual input is sorted already, which `inspect` finds out in one pass. Else `sort` does: where the timestamps do not
+ascend as they are, by a radix sort (stable, 11 bits a pass, over the bits in which timestamps differ at all: two passes
+for a set that spans a month of seconds) after which ids are moved once; and then by id where timestamps tie: runs of a
+few items by insertion, long runs by the same radix sort, eight bytes of the id at a time. The cost does not depend on
+how far from sorted the input is, and has no quadratic case.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from negvec.kernels._jit import (
     device,
     kernel,
 )
-from negvec.kernels.words import byte_swap
+from negvec.kernels.words import byte_swap, copy_bytes, copy_row
 
 DIGIT_BITS = 11  # 2048 counters fit the first-level cache
+ID_SIZE = 32
 SHORT_RUN = 24  # ids up to which insertion beats a radix pass over 2048 counters
 
 
@@ -75,7 +76,8 @@ def _radix_sort(
     while shift < np.uint64(64) and (span >> shift) > np.uint64(0):
         source, target = (spare_keys, keys) if swapped else (keys, spare_keys)
         from_places, to_places = (spare_places, places) if swapped else (places, spare_places)
-        counters[:] = 0
+        for digit in range(len(counters)):
+            counters[digit] = 0
         for row in range(start, stop):
             counters[((source[row] - smallest) >> shift) & mask] += 1
         total = start
@@ -117,7 +119,8 @@ def _sort_long_run(ids: Column, start: int, stop: int, counters: Column) -> None
     places, spare_places = np.empty(n, np.uint32), np.empty(n, np.uint32)
     moved = np.empty((n, 4), np.uint64)
     tied = np.zeros(n + 1, np.uint8)  # tied[i]: item i equals item i - 1 in all words so far
-    tied[1:n] = 1
+    for row in range(1, n):
+        tied[row] = 1
     for level in range(4):
         first = 0
         while first < n:
@@ -130,9 +133,9 @@ def _sort_long_run(ids: Column, start: int, stop: int, counters: Column) -> None
                     places[row] = row
                 _radix_sort(keys, places, spare_keys, spare_places, counters, first, last)
                 for row in range(first, last):
-                    moved[row] = ids[start + places[row]]
+                    copy_row(moved, row, ids, start + places[row])
                 for row in range(first, last):
-                    ids[start + row] = moved[row]
+                    copy_row(ids, start + row, moved, row)
                 for row in range(first + 1, last):
                     tied[row] = keys[row] == keys[row - 1]
             first = last
@@ -143,16 +146,20 @@ def sort(created_at: Column, ids: Column, sorted_at: Column, sorted_ids: Column)
     """Write the items, sorted, to `sorted_at` (n,) and `sorted_ids` (n, 4); n < 2^32. O(n)."""
     n = len(created_at)
     counters = np.empty(1 << DIGIT_BITS, np.int64)
-    places, spare_places = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    spare_keys = np.empty(n, np.uint64)
+    ascending = True
     for row in range(n):
         sorted_at[row] = created_at[row]
-        places[row] = row
-    _radix_sort(sorted_at, places, spare_keys, spare_places, counters, 0, n)
-    for row in range(n):
-        place = places[row]
-        for k in range(4):
-            sorted_ids[row, k] = ids[place, k]
+        ascending = ascending and (row == 0 or created_at[row - 1] <= created_at[row])
+    if ascending:
+        copy_bytes(sorted_ids, 0, ids, 0, n * ID_SIZE)
+    else:
+        places, spare_places = np.empty(n, np.uint32), np.empty(n, np.uint32)
+        spare_keys = np.empty(n, np.uint64)
+        for row in range(n):
+            places[row] = row
+        _radix_sort(sorted_at, places, spare_keys, spare_places, counters, 0, n)
+        for row in range(n):
+            copy_row(sorted_ids, row, ids, places[row])
     first = 0
     while first < n:
         last = first + 1

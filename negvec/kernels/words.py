@@ -129,3 +129,10 @@ def id_before(ids: Column, row: int, word0: Word, word1: Word, word2: Word, word
     if word != word2:
         return word < word2
     return byte_swap(ids[row, 3]) < word3
+
+
+@device
+def copy_row(target: Any, to: int, source: Any, row: int) -> None:
+    """Copy an id from one (n, 4) matrix to another. (Assigning array rows takes numba a second more to compile.)"""
+    for k in range(4):
+        target[to, k] = source[row, k]

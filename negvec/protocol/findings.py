@@ -18,6 +18,9 @@ from negvec import kernels
 from negvec.items import ID_SIZE, Ids
 from negvec.protocol.codec import Ranges
 from negvec.storage.seam import Bytes, Indices, Storage, Words
+from negvec.threads import together
+
+Tags = npt.NDArray[np.uint32]
 
 
 class Findings:
@@ -27,6 +30,7 @@ class Findings:
         self._storage = storage
         self._have: npt.NDArray[np.bool_] | None = None  # for each own item whether the peer lacks it
         self._need: list[Words] = []
+        self._need_tags: list[Tags] = []
         self.found = 0  # marks and needs so far, those that come twice counted twice
 
     def compare(self, message: Bytes, ranges: Ranges, listed: Indices, lower: Indices, upper: Indices) -> None:
@@ -34,31 +38,40 @@ class Findings:
         if self._have is None:
             self._have = np.zeros(len(self._storage), np.bool_)
         counts = ranges.counts[listed]
-        need = np.empty((int(counts.sum()), 4), np.uint64)
+        most = int(counts.sum())
+        need, tags = np.empty((most, 4), np.uint64), np.empty(most, np.uint32)
         found = np.empty(2, np.int64)
         own = self._storage.id_lists(lower, upper)
         kernels.lists.difference(
             *(message, ranges.payloads[listed], counts, lower, upper),
-            *(own.first, own.ids.view("<u8"), _hash_key(), self._have.view(np.uint8), need, found),
+            *(own.first, own.ids.view("<u8"), _hash_key(), self._have.view(np.uint8), need, tags, found),
         )
         needs = int(found[0])
         self.found += int(found.sum())
         if needs:
-            self._need.append(need if needs == len(need) else need[:needs].copy())
+            self._need.append(need if needs == most else need[:needs].copy())
+            self._need_tags.append(tags if needs == most else tags[:needs].copy())
 
     def finish(self) -> tuple[Ids, Ids]:
         """Have and need, each id once: have in the order of the own items, need in the order of arrival."""
-        have = np.empty((0, 4), np.uint64)
-        if self._have is not None:
-            rows = np.flatnonzero(self._have)
-            ids, first = self._storage.id_lists(rows, rows + 1)
-            have = ids.view("<u8").take(first, axis=0)
-        need = np.concatenate(self._need) if self._need else np.empty((0, 4), np.uint64)
-        self._have, self._need = None, []
+        (have, have_tags), (need, need_tags) = together(self._taken, self._joined)
+        self._have, self._need, self._need_tags = None, [], []
         have_out, need_out = np.empty(len(have), np.uint8), np.empty(len(need), np.uint8)
-        if kernels.lists.mark_repeats(have, need, _hash_key(), have_out, need_out):
+        if kernels.lists.mark_repeats(have, have_tags, need, need_tags, have_out, need_out):
             have, need = have[have_out == 0], need[need_out == 0]
         return _as_ids(have), _as_ids(need)
+
+    def _taken(self) -> tuple[Words, Tags]:
+        rows = np.flatnonzero(self._have) if self._have is not None else np.empty(0, np.int64)
+        have, tags = np.empty((len(rows), 4), np.uint64), np.empty(len(rows), np.uint32)
+        if len(rows):
+            ids, first = self._storage.id_lists(rows, rows + 1)
+            kernels.lists.take(ids.view("<u8"), first, _hash_key(), have, tags)
+        return have, tags
+
+    def _joined(self) -> tuple[Words, Tags]:
+        need = np.concatenate([np.empty((0, 4), np.uint64), *self._need])
+        return need, np.concatenate([np.empty(0, np.uint32), *self._need_tags])
 
 
 def _as_ids(words: Words) -> Ids:

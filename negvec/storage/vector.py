@@ -6,6 +6,7 @@ columns stay apart (created_at, ids), so that the ids of a range lie together an
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,8 +16,10 @@ from negvec import kernels
 from negvec.errors import SealError
 from negvec.items import ID_SIZE, INFINITY, ITEM, Ids, Timestamps, as_columns, from_events, from_structured
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
+from negvec.threads import shares, together
 
 MOST_ITEMS = 2**32 - 1  # places are sorted as uint32
+_ITEMS_FOR_TWO_THREADS = 50_000  # below, starting a thread costs what it saves
 
 
 class Vector:
@@ -35,6 +38,8 @@ class Vector:
     >>> len(storage)
     1
     """
+
+    _FINGERPRINTS_A_THREAD = 2048  # some 50 microseconds of work, what handing it over costs
 
     def __init__(self) -> None:
         self._single_at: list[int] = []
@@ -107,42 +112,44 @@ class Vector:
         if len(batches) != 1:
             columns = [(np.empty(0, np.uint64), np.empty((0, ID_SIZE), np.uint8)), *batches]
             batches = [(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))]
-        self._freeze(*batches[0])
+        self._freeze(*batches[0], copy=False)
 
     def _require_unsealed(self) -> None:
         if self._created_at is not None:
             raise SealError("this storage is sealed; start a new one to add items")
 
-    def _freeze(self, created_at: Timestamps, ids: Ids) -> None:
-        """Take over checked columns, which are copied where they are not fresh."""
+    def _freeze(self, created_at: Timestamps, ids: Ids, copy: bool = True) -> None:
+        """Take over checked columns; `copy` unless nobody else will write to them."""
         n = len(created_at)
         if n > MOST_ITEMS:
             raise ValueError(f"{n} items are more than one storage can sort ({MOST_ITEMS})")
         words = as_words(ids)
         created_at = np.require(created_at, np.uint64, ["C", "A"])
-        sorted_at, sorted_words = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
         found = np.zeros(2, np.int64)
         kernels.order.inspect(created_at, words, 0, n, found)
         if found[0]:
+            sorted_at, sorted_words = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
             kernels.order.sort(created_at, words, sorted_at, sorted_words)
+            created_at, words, copy = sorted_at, sorted_words, False
             found[0] = 0
-            kernels.order.inspect(sorted_at, sorted_words, 0, n, found)
-        else:
-            sorted_at[:] = created_at
-            sorted_words[:] = words
+            kernels.order.inspect(created_at, words, 0, n, found)
         if found[1]:
-            kept = kernels.order.drop_repeats(sorted_at, sorted_words, sorted_at, sorted_words)
-            sorted_at, sorted_words = sorted_at[:kept].copy(), sorted_words[:kept].copy()
+            kept_at, kept_words = np.empty_like(created_at), np.empty_like(words)
+            kept = kernels.order.drop_repeats(created_at, words, kept_at, kept_words)
+            created_at, words, copy = kept_at[:kept].copy(), kept_words[:kept].copy(), False
             self.repeats = n - kept
-        sorted_at.flags.writeable = sorted_words.flags.writeable = False
-        self._ids = sorted_words.view(np.uint8).reshape(-1, ID_SIZE)
-        self._id_words = sorted_words
-        self._created_at = sorted_at
+        self._keep(created_at, words, copy)
+
+    def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
+        """Keep columns that are sorted and free of repeats."""
+        self._id_words = _frozen(words, copy)
+        self._ids = self._id_words.view(np.uint8).reshape(-1, ID_SIZE)
+        self._created_at = _frozen(created_at, copy)
 
     @classmethod
-    def _sealed(cls, created_at: Timestamps, ids: Ids) -> Self:
+    def _sealed(cls, created_at: Timestamps, ids: Ids, copy: bool) -> Self:
         storage = cls()
-        storage._freeze(created_at, ids)
+        storage._freeze(created_at, ids, copy)
         return storage
 
     # ---- after the seal: the seam (negvec.storage.seam.Storage)
@@ -237,10 +244,18 @@ class Vector:
         if lo.shape != hi.shape or lo.ndim != 1:
             raise ValueError(f"lo and hi are of the shapes {lo.shape} and {hi.shape}, not both (m,)")
         sums, hashes = np.empty((len(lo), 4), np.uint64), np.empty((len(lo), 2), np.uint64)
-        bad = self._range_sums(lo, hi, sums)
-        if bad >= 0:
-            raise ValueError(f"row {bad}: [{lo[bad]}, {hi[bad]}) is no range of {len(self)} items")
-        kernels.sha256.fingerprints(sums, lo, hi, hashes)
+
+        def fill(rows: slice) -> None:
+            bad = self._range_sums(lo[rows], hi[rows], sums[rows])
+            if bad >= 0:
+                bad += rows.start
+                raise ValueError(f"row {bad}: [{lo[bad]}, {hi[bad]}) is no range of {len(self)} items")
+            kernels.sha256.fingerprints(sums[rows], lo[rows], hi[rows], hashes[rows])
+
+        if len(lo) < 2 * self._FINGERPRINTS_A_THREAD:
+            fill(slice(0, len(lo)))
+        else:
+            together(*(partial(fill, rows) for rows in shares(len(lo), self._FINGERPRINTS_A_THREAD)))
         return hashes.view(np.uint8).reshape(-1, 16)
 
     def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> int:
@@ -258,13 +273,21 @@ class PrefixSumVector(Vector):
         super().__init__()
         self._limbs: Words = np.zeros((1, 4), np.uint64)
 
-    def _freeze(self, created_at: Timestamps, ids: Ids) -> None:
-        super()._freeze(created_at, ids)
-        n = len(self._id_words)
-        self._limbs = np.empty((n + 1, 4), np.uint64)
-        self._limbs[0] = 0
-        kernels.sums.accumulate(self._id_words, 0, n, self._limbs)
-        self._limbs.flags.writeable = False
+    def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
+        limbs = np.empty((len(words) + 1, 4), np.uint64)
+
+        def accumulate() -> None:
+            limbs[0] = 0
+            kernels.sums.accumulate(words, 0, len(words), limbs)
+
+        keep = partial(super()._keep, created_at, words, copy)
+        if len(words) >= _ITEMS_FOR_TWO_THREADS:
+            together(keep, accumulate)
+        else:
+            keep()
+            accumulate()
+        limbs.flags.writeable = False
+        self._limbs = limbs
 
     @property
     def nbytes(self) -> int:
@@ -276,12 +299,18 @@ class PrefixSumVector(Vector):
         return kernels.sums.subtract(self._limbs, lo, hi, sums)
 
 
+def _frozen(array: npt.NDArray[Any], copy: bool) -> npt.NDArray[Any]:
+    kept = array.copy() if copy else array.view()
+    kept.flags.writeable = False
+    return kept
+
+
 def as_words(ids: Ids) -> Words:
     """(n, 32) uint8 as (n, 4) little-endian uint64; a view where memory is aligned."""
     return np.require(ids.view("<u8").reshape(-1, 4), requirements=["C", "A"])
 
 
-def seal(created_at: Any, ids: Any = None) -> PrefixSumVector:
+def seal(created_at: Any, ids: Any = None, *, copy: bool = True) -> PrefixSumVector:
     """Build the default storage from columns of items.
 
     Parameters
@@ -291,6 +320,9 @@ def seal(created_at: Any, ids: Any = None) -> PrefixSumVector:
         `created_at` and `id` (dtype `negvec.ITEM`), or a list of Nostr events as dicts.
     ids : array_like, optional
         (n, 32) uint8, or (n,) `V32`, or a list of bytes or of hex.
+    copy : bool, default True
+        False keeps the given arrays themselves where they are sorted, contiguous and of the right dtype: less memory
+        and time, for callers who will not write to them again.
 
     Returns
     -------
@@ -308,4 +340,4 @@ def seal(created_at: Any, ids: Any = None) -> PrefixSumVector:
         columns = from_structured(created_at)
     else:
         columns = from_events(created_at)
-    return PrefixSumVector._sealed(*columns)
+    return PrefixSumVector._sealed(*columns, copy)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 Item = tuple[int, bytes]
 Words = npt.NDArray[np.uint64]
 
-thorough = settings(max_examples=500)  # a kernel takes microseconds
+thorough = settings(max_examples=300)  # a kernel takes microseconds
 LARGEST = 2**64 - 2  # the largest timestamp of an item
 EDGES = [0, 1, 2**31 - 1, 2**32, 2**53, 2**53 + 1, 2**63 - 1, 2**63, LARGEST - 1, LARGEST]
 STEM_LENGTHS = [0, 1, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32]  # about the edges of the words that an id is read in

@@ -1,0 +1,194 @@
+"""negvec says what the plain model says, message by message, on small sets of every odd kind.
+
+Equal messages make one conversation of four: negvec on either side with the model on the other, and each with itself.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+import pytest
+import vectors
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from model import Item, Model
+from vectors.conversation import Conversation, converse
+
+import negvec
+
+LATEST = 2**64 - 2
+
+TIMESTAMPS = [0, 1, 2, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, 2**63, LATEST - 1, LATEST]
+PREFIXES = [bytes(31), b"\xff" * 31, b"\x80" + bytes(30), bytes(30) + b"\x01", b""]
+SIZES = [0, 1, 2, 31, 32, 33, 47, 64, 511, 512, 513]
+LIMITS = [0, 4096, 4097, 4128, 4500, 6421, 9000]
+SHARES = [0.0, 0.05, 0.5, 0.95, 1.0]
+
+
+class Speaker:
+    """A `negvec.Negentropy`, made to look like the model."""
+
+    def __init__(self, items: Iterable[Item], frame_size_limit: int = 0) -> None:
+        storage = negvec.PrefixSumVector()
+        for created_at, item_id in items:
+            storage.insert(created_at, item_id)
+        storage.seal()
+        self.negentropy = negvec.Negentropy(storage, frame_size_limit)
+
+    def initiate(self) -> bytes:
+        return self.negentropy.initiate()
+
+    def reconcile(self, message: bytes) -> tuple[bytes | None, list[bytes], list[bytes]]:
+        step = self.negentropy.reconcile(message)
+        have, need = ([row.tobytes() for row in ids] for ids in (step.have, step.need))
+        return step.message, have, need
+
+
+class Both:
+    """negvec and the model as one side, which must agree on every byte."""
+
+    def __init__(self, items: list[Item], frame_size_limit: int) -> None:
+        self.negvec, self.model = Speaker(items, frame_size_limit), Model(items, frame_size_limit, lossy=False)
+
+    def initiate(self) -> bytes:
+        message = self.negvec.initiate()
+        assert message.hex() == self.model.initiate().hex()
+        return message
+
+    def reconcile(self, message: bytes) -> tuple[bytes | None, list[bytes], list[bytes]]:
+        answer, have, need = self.negvec.reconcile(message)
+        expected, _, _ = self.model.reconcile(message)
+        assert (answer and answer.hex()) == (expected and expected.hex())
+        return answer, have, need
+
+
+def assert_found(talk: Conversation, ours: list[Item], theirs: list[Item]) -> None:
+    have, need = ({item_id for _, item_id in only} for only in (set(ours) - set(theirs), set(theirs) - set(ours)))
+    assert set(talk.have) - set(talk.need) == have - need
+    assert set(talk.need) - set(talk.have) == need - have
+
+
+def assert_agreed(ours: list[Item], theirs: list[Item], limits: tuple[int, int]) -> None:
+    talk = converse(Both(ours, limits[0]), Both(theirs, limits[1]), most_rounds=200)
+    assert_found(talk, ours, theirs)
+    assert sorted(talk.have + talk.need) == sorted({*talk.have, *talk.need}), "an id is given twice, or in both lists"
+
+
+def drawn_ids(chance: random.Random, n: int) -> list[bytes]:
+    """`n` ids in ascending order: spread out, or with a long prefix in common, down to the last byte or two."""
+    prefix = chance.choice(PREFIXES)[: 31 if n < 256 else 30]
+    free = 32 - len(prefix)
+    numbers = chance.sample(range(2 ** min(8 * free, 60)), n)
+    return [prefix + number.to_bytes(free, chance.choice(["big", "little"])) for number in numbers]
+
+
+def drawn_items(chance: random.Random, n: int) -> list[Item]:
+    few = chance.sample(TIMESTAMPS, chance.choice([1, 1, 3, len(TIMESTAMPS)]))
+    start = chance.choice([0, 2**53 - n // 2, LATEST + 1 - max(n, 1)])
+    spread = chance.random() < 0.3
+    return [(start + i if spread else chance.choice(few), item_id) for i, item_id in enumerate(drawn_ids(chance, n))]
+
+
+items = st.tuples(
+    st.sampled_from(TIMESTAMPS), st.binary(min_size=1, max_size=1).map(lambda last: bytes(31) + last)
+)
+"""Items that differ in their timestamp or their last byte."""
+
+
+@given(st.lists(items, max_size=40), st.lists(items, max_size=40), st.booleans())
+def test_repeats_and_ids_under_two_timestamps(ours: list[Item], theirs: list[Item], shared: bool) -> None:
+    theirs = theirs + ours if shared else theirs
+    talk = converse(Both(ours + ours[:5], 0), Both(theirs, 4096), most_rounds=20)
+    have, need = ({item_id for _, item_id in only} for only in (set(ours) - set(theirs), set(theirs) - set(ours)))
+    held_by_us, held_by_them = ({item_id for _, item_id in held} for held in (ours, theirs))
+    assert held_by_us - held_by_them <= set(talk.have) <= have
+    assert held_by_them - held_by_us <= set(talk.need) <= need
+    assert not set(talk.have) & set(talk.need)
+
+
+@settings(max_examples=300)
+@given(
+    seed=st.integers(0, 2**32),
+    size=st.sampled_from(SIZES),
+    shares=st.tuples(st.sampled_from(SHARES), st.sampled_from(SHARES)),
+    limits=st.tuples(st.sampled_from(LIMITS), st.sampled_from(LIMITS)),
+)
+def test_every_message_is_the_models(
+    seed: int, size: int, shares: tuple[float, float], limits: tuple[int, int]
+) -> None:
+    chance = random.Random(seed)
+    universe = drawn_items(chance, size)
+    ours, theirs = ([item for item in universe if chance.random() < share] for share in shares)
+    assert_agreed(ours, theirs, limits)
+
+
+@pytest.mark.parametrize("ours", [0, 1, 31, 32, 33])
+@pytest.mark.parametrize("theirs", [0, 1, 31, 32, 33])
+@pytest.mark.parametrize("created_at", [0, LATEST])
+def test_the_sizes_at_which_lists_turn_into_fingerprints(ours: int, theirs: int, created_at: int) -> None:
+    universe = [(created_at, bytes(31) + bytes([last])) for last in range(max(ours, theirs))]
+    assert_agreed(universe[:ours], universe[len(universe) - theirs :], (0, 0))
+
+
+def test_minimal_bounds_of_a_whole_id() -> None:
+    universe = [(2**53 + 1, bytes(31) + bytes([last])) for last in range(256)]
+    message = Both(universe, 0).initiate()
+    assert message.count(bytes(31)) == 15, "a bound of 32 bytes between every two of 16 ranges"
+    assert_agreed(universe[::2], universe[::3], (4096, 4096))
+
+
+def crowded(seed: int, size: int, seconds: int, shares: tuple[float, float]) -> tuple[list[Item], list[Item]]:
+    chance = random.Random(seed)
+    universe = [(chance.randrange(seconds), chance.randbytes(32)) for _ in range(size)]
+    ours, theirs = ([item for item in universe if chance.random() < share] for share in shares)
+    return ours, theirs
+
+
+CROWDED = given(
+    seed=st.integers(0, 2**32),
+    size=st.integers(400, 1500),
+    seconds=st.sampled_from([1, 3, 10**6]),
+    shares=st.tuples(st.sampled_from(SHARES), st.sampled_from(SHARES)),
+    limits=st.tuples(st.sampled_from(LIMITS), st.sampled_from(LIMITS)),
+)
+"""Pairs that fill frames."""
+
+
+@settings(max_examples=100)
+@CROWDED
+def test_every_message_is_the_models_where_frames_are_full(
+    seed: int, size: int, seconds: int, shares: tuple[float, float], limits: tuple[int, int]
+) -> None:
+    assert_agreed(*crowded(seed, size, seconds, shares), limits)
+
+
+@settings(max_examples=100)
+@CROWDED
+@example(seed=0, size=1500, seconds=1, shares=(0.5, 0.5), limits=(4096, 4096))
+def test_nothing_is_lost_to_the_reference(
+    seed: int, size: int, seconds: int, shares: tuple[float, float], limits: tuple[int, int]
+) -> None:
+    ours, theirs = crowded(seed, size, seconds, shares)
+    assert_found(converse(Speaker(ours, limits[0]), Model(theirs, limits[1], lossy=True), 200), ours, theirs)
+    assert_found(converse(Model(ours, limits[0], lossy=True), Speaker(theirs, limits[1]), 200), ours, theirs)
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["as-recorded", "sides-turned"])
+@pytest.mark.parametrize("asks", ["negvec", "reference"])
+@pytest.mark.parametrize("record", vectors.reference_loses(), ids=lambda record: record["name"])
+def test_what_the_reference_loses_is_found_whichever_side_negvec_plays(
+    record: vectors.Record, asks: str, turned: bool
+) -> None:
+    sides = [(vectors.items(record[f"{side}_items"]), record[f"{side}_limit"]) for side in ("client", "server")]
+    true = {"have": record["true_have"], "need": record["true_need"]}
+    if turned:
+        sides.reverse()
+        true = {"have": record["true_need"], "need": record["true_have"]}
+    (ours, our_limit), (theirs, their_limit) = sides
+    if asks == "negvec":
+        talk = converse(Speaker(ours, our_limit), Model(theirs, their_limit, lossy=True))
+    else:
+        talk = converse(Model(ours, our_limit, lossy=True), Speaker(theirs, their_limit))
+    assert {"have": len(set(talk.have)), "need": len(set(talk.need))} == true
+    assert_found(talk, ours, theirs)
