@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 
@@ -13,24 +14,19 @@ from negvec.workloads import pair
 from .runs import N, recorded, shuffled
 
 SEAL_IN_A_FRESH_PROCESS = """
-import sys
+import resource, sys
 import numpy as np, negvec
-from negvec.workloads import pair
 
 def peak():
-    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-created_at, ids = pair("identical", int(sys.argv[1]) * 5 // 4).ours
-negvec.seal(created_at[:1000], ids[:1000][::-1])
-if sys.argv[2] == "shuffled":
-    order = np.random.default_rng(1).permutation(len(created_at))
-    created_at, ids = created_at[order], ids[order]
-    del order
-open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
+negvec.seal(np.arange(1000)[::-1], np.zeros((1000, 32), np.uint8))  # loads every kernel
+with open(sys.argv[1], "rb") as columns:
+    created_at, ids = np.load(columns), np.load(columns)
 before = peak()
 storage = negvec.seal(created_at, ids)
-assert len(storage) == len(created_at)
 print(peak() - before - storage.nbytes)
+assert len(storage) == len(created_at)
 """
 
 
@@ -54,12 +50,17 @@ class Transient:
 
     def setup(self, order: str) -> None:
         if not sys.platform.startswith("linux"):
-            raise NotImplementedError("the peak of a process can only be reset on Linux")
+            raise NotImplementedError("ru_maxrss has other units elsewhere")
 
     def track_transient_bytes_an_item(self, order: str) -> float:
-        n = max(N, 500_000)  # of fewer items too little to be told from what a process takes anyway
-        command = [sys.executable, "-c", SEAL_IN_A_FRESH_PROCESS, str(n), order]
-        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout) / n
+        side = pair("identical", max(N, 500_000)).ours  # of fewer it can't be told from what a process takes anyway
+        with tempfile.NamedTemporaryFile() as columns:
+            for column in side if order == "sorted" else shuffled(side):
+                np.save(columns, column)
+            columns.flush()
+            command = [sys.executable, "-c", SEAL_IN_A_FRESH_PROCESS, columns.name]
+            child = subprocess.run(command, capture_output=True, text=True, check=True)
+        return int(child.stdout) / len(side.ids)
 
     track_transient_bytes_an_item.unit = "bytes"  # type: ignore[attr-defined]
 

@@ -59,6 +59,8 @@ def from_structured(items: npt.NDArray[np.void]) -> tuple[Timestamps, Ids]:
     ValueError, TypeError
         As `as_columns`; also if a field is missing.
     """
+    if not isinstance(items, np.ndarray):
+        raise TypeError(f"items are a structured array with the fields created_at and id, not {type(items).__name__}")
     fields = items.dtype.names or ()
     for name in ("created_at", "id"):
         if name not in fields:
@@ -81,18 +83,18 @@ def from_events(events: Iterable[Mapping[str, Any]]) -> tuple[Timestamps, Ids]:
             ids.append(event["id"])
         except KeyError as error:
             raise ValueError(f"row {row}: the event has no {error}") from None
-        except TypeError:
+        except (TypeError, IndexError):
             raise TypeError(f"row {row}: an event is a dict, not {type(event).__name__}") from None
     return as_columns(timestamps, ids)
 
 
 def as_timestamps(created_at: Any) -> Timestamps:
     """Check a column of timestamps; see `as_columns`."""
-    if isinstance(created_at, np.ndarray):
-        if created_at.dtype.kind == "O":
-            created_at = created_at.tolist()
-    elif not isinstance(created_at, Sequence) or isinstance(created_at, (str, bytes)):
+    _refuse_masks(created_at)
+    if not isinstance(created_at, Sequence) or isinstance(created_at, (str, bytes, bytearray, memoryview)):
         created_at = np.asarray(created_at)
+        if created_at.dtype.kind == "O" and created_at.ndim == 1:
+            created_at = created_at.tolist()
     if not isinstance(created_at, np.ndarray):
         return _timestamps_of_list(created_at)
     if created_at.ndim != 1:
@@ -110,6 +112,11 @@ def as_timestamps(created_at: Any) -> Timestamps:
     return timestamps
 
 
+def _refuse_masks(column: Any) -> None:
+    if isinstance(column, np.ma.MaskedArray):
+        raise TypeError("a masked array hides values; give column.compressed() or column.filled(...)")
+
+
 def _refuse_infinity(row: int) -> None:
     raise ValueError(f"row {row}: created_at is 2**64 - 1, which the protocol reserves as infinity")
 
@@ -117,7 +124,7 @@ def _refuse_infinity(row: int) -> None:
 def _timestamps_of_list(values: Sequence[Any]) -> Timestamps:
     if not set(map(type, values)) <= {int}:
         for row, value in enumerate(values):
-            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            if isinstance(value, (bool, np.timedelta64)) or not isinstance(value, (int, np.integer)):
                 raise TypeError(f"row {row}: created_at is an integer, not {type(value).__name__} {value!r}")
         values = [int(value) for value in values]
     try:
@@ -125,12 +132,14 @@ def _timestamps_of_list(values: Sequence[Any]) -> Timestamps:
     except OverflowError:
         row = next(row for row, value in enumerate(values) if not 0 <= value <= INFINITY)
         problem = "negative" if values[row] < 0 else "over 64 bits"
-        raise ValueError(f"row {row}: created_at is {problem}: {values[row]}") from None
+        shown = f": {values[row]}" if values[row].bit_length() < 128 else ""
+        raise ValueError(f"row {row}: created_at is {problem}{shown}") from None
     return as_timestamps(timestamps)
 
 
 def as_ids(ids: Any) -> Ids:
     """Check a column of ids; see `as_columns`."""
+    _refuse_masks(ids)
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "OU":
         ids = ids.tolist()
     if not isinstance(ids, np.ndarray):

@@ -200,3 +200,24 @@ def check(pair: Pair) -> Outcome:
 def test_the_outcome_is_the_set_difference(seed: int) -> None:
     for number in range(200):
         check(draw_pair(np.random.default_rng([seed, number]), most=3000))
+
+
+@pytest.mark.xfail(reason="the peer's id stays in `have`", strict=True)
+def test_a_moved_item_in_a_range_that_comes_back() -> None:
+    """We hold an id at 3, they hold it at 2; before, they hold much and we little; and their frames are limited.
+
+    Our first message asks for [3, infinity), where they lack the id. The rest does not fit into their frames, so that
+    all from some bound on, below 2, comes back as one range, in which both sides hold the id.
+    """
+    chance = np.random.default_rng(5)
+    common, theirs, moved = (chance.integers(0, 256, (n, 32), np.uint8) for n in (32, 300, 1))
+    created_at = np.array([0] * 31 + [3], np.uint64)
+    pair = Pair(
+        (np.append(created_at, np.uint64(3)), np.concatenate([common, moved])),
+        (
+            np.concatenate([created_at, np.full(300, 1, np.uint64), np.full(1, 2, np.uint64)]),
+            np.concatenate([common, theirs, moved]),
+        ),
+        (0, SMALLEST_FRAME),
+    )
+    check(pair)

@@ -90,9 +90,7 @@ def drawn_items(chance: random.Random, n: int) -> list[Item]:
     return [(start + i if spread else chance.choice(few), item_id) for i, item_id in enumerate(drawn_ids(chance, n))]
 
 
-items = st.tuples(
-    st.sampled_from(TIMESTAMPS), st.binary(min_size=1, max_size=1).map(lambda last: bytes(31) + last)
-)
+items = st.tuples(st.sampled_from(TIMESTAMPS), st.binary(min_size=1, max_size=1).map(lambda last: bytes(31) + last))
 """Items that differ in their timestamp or their last byte."""
 
 
@@ -172,6 +170,16 @@ def test_nothing_is_lost_to_the_reference(
     ours, theirs = crowded(seed, size, seconds, shares)
     assert_found(converse(Speaker(ours, limits[0]), Model(theirs, limits[1], lossy=True), 200), ours, theirs)
     assert_found(converse(Model(ours, limits[0], lossy=True), Speaker(theirs, limits[1]), 200), ours, theirs)
+
+
+@pytest.mark.parametrize("limits", [(0, 4096), (4096, 0), (0, 9000), (4096, 4096)])
+@pytest.mark.parametrize("first", [0, 5_000, 15_000, 19_000])
+def test_messages_of_thousands_of_ranges(first: int, limits: tuple[int, int]) -> None:
+    """Differences lie behind `first`, so that what fills the answer comes late in a long message, or early."""
+    chance = random.Random(first)
+    universe = [(i // 3, chance.randbytes(32)) for i in range(20_000)]
+    ours, theirs = ([item for i, item in enumerate(universe) if i < first or chance.random() < 0.98] for _ in range(2))
+    assert_agreed(ours, theirs, limits)
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["as-recorded", "sides-turned"])

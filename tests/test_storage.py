@@ -334,7 +334,6 @@ def test_a_bound_without_two_neighbours_is_refused_with_its_row(sealed: Factory,
         sealed(*columns(some_items(5))).minimal_bounds(indices)
 
 
-@pytest.mark.xfail(strict=True, reason="id_lists checks nothing: who follows `first` reads beyond the ids")
 @every_storage
 def test_id_lists_of_a_range_that_is_none_are_refused_with_its_row(sealed: Factory) -> None:
     storage = sealed(*columns(some_items(5)))
@@ -359,9 +358,6 @@ def test_lo_and_hi_of_different_shapes_are_refused(sealed: Factory) -> None:
             storage.fingerprints(lo, hi)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the kernel reads as many ids as there are timestamps, beyond the end of the ids"
-)
 @every_storage
 def test_bounds_whose_columns_do_not_match_are_refused(sealed: Factory) -> None:
     """By an error that says so, not by one that the kernel or a view of words has for it."""
@@ -371,9 +367,6 @@ def test_bounds_whose_columns_do_not_match_are_refused(sealed: Factory) -> None:
             storage.lower_bounds(np.zeros(2, np.uint64), np.zeros(shape, np.uint8))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="numpy casts floats and strings to integers, and OverflowError leaves the library"
-)
 @every_storage
 def test_an_index_that_is_no_integer_of_64_bits_is_refused(sealed: Factory) -> None:
     storage = sealed(*columns(some_items(5)))
@@ -384,9 +377,6 @@ def test_an_index_that_is_no_integer_of_64_bits_is_refused(sealed: Factory) -> N
             storage.minimal_bounds([index])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="numpy wraps negative timestamps, cuts floats, and OverflowError leaves the library"
-)
 @every_storage
 def test_a_bound_whose_timestamp_is_none_is_refused(sealed: Factory) -> None:
     storage, prefix = sealed(*columns(some_items(5))), np.zeros((1, 32), np.uint8)
@@ -525,7 +515,6 @@ def test_one_item_whose_id_is_neither_bytes_nor_hex_is_refused(kind: type[negvec
         kind().insert(1, id)
 
 
-@pytest.mark.xfail(strict=True, reason="AttributeError leaves the library")
 @every_insertion
 def test_records_that_are_no_structured_array_are_refused(kind: type[negvec.Vector]) -> None:
     for items in (None, 5, "items", [], {}, [(1, bytes(32))], [{"created_at": 1, "id": "5b" * 32}]):
@@ -533,7 +522,6 @@ def test_records_that_are_no_structured_array_are_refused(kind: type[negvec.Vect
             kind().insert_items(items)  # type: ignore[arg-type]
 
 
-@pytest.mark.xfail(strict=True, raises=IndexError, reason="IndexError leaves the library")
 @every_insertion
 def test_numbers_are_no_events(kind: type[negvec.Vector]) -> None:
     for events in (np.zeros(3), np.zeros((2, 32), np.uint8), [np.uint64(5)]):
@@ -593,7 +581,6 @@ def test_a_sealed_storage_takes_no_change(kind: type[negvec.Vector], change: Cal
     assert_holds(storage, Truth(some_items(items)))
 
 
-@pytest.mark.xfail(strict=True, reason="the batches are let go before they are sorted")
 @every_insertion
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_a_seal_that_was_broken_off_loses_nothing(

@@ -27,7 +27,7 @@ from negvec.kernels.words import byte_swap, copy_bytes, copy_row
 
 DIGIT_BITS = 11  # 2048 counters fit the first-level cache
 ID_SIZE = 32
-SHORT_RUN = 24  # ids up to which insertion beats a radix pass over 2048 counters
+SHORT_RUN = 128  # ids up to which insertion beats six radix passes over 2048 counters
 
 
 @device
@@ -44,7 +44,7 @@ def _compare_ids(ids: Column, left: int, right: int) -> int:
 def inspect(created_at: Column, ids: Column, start: int, stop: int, found: Column) -> None:
     """Check rows `start .. stop` each against the row before it, in one pass that ends at the first descent.
 
-    found[0] becomes 1 where a row is less than the one before it, found[1] the number of rows equal to it, up to there.
+    found[0] becomes 1 where a row is less than the one before it; else found[1] the number of rows that equal it.
     """
     repeats = 0
     previous = created_at[start - 1] if start > 0 else np.uint64(0)
@@ -127,7 +127,11 @@ def _sort_long_run(ids: Column, start: int, stop: int, counters: Column) -> None
             last = first + 1
             while tied[last]:
                 last += 1
-            if last - first > 1:
+            if 1 < last - first <= SHORT_RUN:
+                _insertion_sort(ids, start + first, start + last)
+                for row in range(first + 1, last):
+                    tied[row] = 0  # in order, and not to be looked at again
+            elif last - first > 1:
                 for row in range(first, last):
                     keys[row] = byte_swap(ids[start + row, level])
                     places[row] = row

@@ -66,6 +66,15 @@ def lower_bounds(created_at: Column, ids: Column, bound_at: Column, bound_ids: C
         out[m] = low
 
 
+@kernel(INT, INTS, INTS, INT)
+def first_bad_range(lo: Column, hi: Column, size: int) -> int:
+    """The first row where [lo, hi) is no range of `size` items, or -1."""
+    for m in range(len(lo)):
+        if not 0 <= lo[m] <= hi[m] <= size:
+            return m
+    return -1
+
+
 @device
 def _zero_bytes(word: Word) -> int:
     """How many of the lowest bytes of a word that is not 0 are zero."""

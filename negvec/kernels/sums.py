@@ -45,20 +45,10 @@ def accumulate(ids: Column, start: int, stop: int, limbs: Column) -> None:
         limbs[row + 1, 3] = s3
 
 
-@device
-def _is_range(lo: int, hi: int, size: int) -> bool:
-    return 0 <= lo <= hi <= size
-
-
-@kernel(INT, WORD_ROWS, INTS, INTS, OUT_WORD_ROWS)
-def walk(ids: Column, lo: Column, hi: Column, sums: Column) -> int:
-    """Sum the ids of every range [lo, hi), one by one: O(width) a range.
-
-    Returns the first row that is no range, or -1.
-    """
+@kernel(VOID, WORD_ROWS, INTS, INTS, OUT_WORD_ROWS)
+def walk(ids: Column, lo: Column, hi: Column, sums: Column) -> None:
+    """Sum the ids of every range [lo, hi), one by one: O(width) a range."""
     for m in range(len(lo)):
-        if not _is_range(lo[m], hi[m], len(ids)):
-            return m
         s0 = s1 = s2 = s3 = np.uint64(0)
         for row in range(lo[m], hi[m]):
             s0, s1, s2, s3 = _add(s0, s1, s2, s3, ids[row, 0], ids[row, 1], ids[row, 2], ids[row, 3])
@@ -66,18 +56,12 @@ def walk(ids: Column, lo: Column, hi: Column, sums: Column) -> int:
         sums[m, 1] = s1
         sums[m, 2] = s2
         sums[m, 3] = s3
-    return -1
 
 
-@kernel(INT, WORD_ROWS, INTS, INTS, OUT_WORD_ROWS)
-def subtract(limbs: Column, lo: Column, hi: Column, sums: Column) -> int:
-    """The sum of every range [lo, hi) as `limbs[hi] - limbs[lo]`: O(1) a range, whatever its width.
-
-    Returns the first row that is no range, or -1.
-    """
+@kernel(VOID, WORD_ROWS, INTS, INTS, OUT_WORD_ROWS)
+def subtract(limbs: Column, lo: Column, hi: Column, sums: Column) -> None:
+    """The sum of every range [lo, hi) as `limbs[hi] - limbs[lo]`: O(1) a range, whatever its width."""
     for m in range(len(lo)):
-        if not _is_range(lo[m], hi[m], len(limbs) - 1):
-            return m
         low, high = lo[m], hi[m]
         borrow = np.uint64(0)
         for k in range(4):
@@ -85,4 +69,3 @@ def subtract(limbs: Column, lo: Column, hi: Column, sums: Column) -> int:
             difference = minuend - subtrahend
             sums[m, k] = difference - borrow
             borrow = np.uint64(minuend < subtrahend) | np.uint64(difference < borrow)
-    return -1

@@ -6,6 +6,7 @@ columns stay apart (created_at, ids), so that the ids of a range lie together an
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from negvec import kernels
 from negvec.errors import SealError
 from negvec.items import ID_SIZE, INFINITY, ITEM, Ids, Timestamps, as_columns, from_events, from_structured
+from negvec.storage.arguments import as_bounds, as_indices, as_ranges, as_words
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.threads import shares, together
 
@@ -48,6 +50,7 @@ class Vector:
         self._created_at: Timestamps | None = None  # None until the seal
         self._ids: Ids = np.empty((0, ID_SIZE), np.uint8)
         self._id_words: Words = np.empty((0, 4), np.uint64)
+        self._sealing = threading.Lock()
         self.repeats = 0
 
     # ---- before the seal
@@ -89,7 +92,8 @@ class Vector:
     def insert_items(self, items: npt.NDArray[np.void]) -> None:
         """Add a structured array of items, such as one of dtype `negvec.ITEM`; errors as `insert`."""
         self._require_unsealed()
-        self._batches.append(from_structured(items.copy()))
+        created_at, ids = from_structured(items)
+        self._batches.append((created_at.copy(), ids.copy()))
 
     def insert_events(self, events: Any) -> None:
         """Add Nostr events (NIP-01) given as dicts; errors as `insert`."""
@@ -104,15 +108,16 @@ class Vector:
         SealError
             It is sealed already.
         """
-        self._require_unsealed()
-        batches, self._batches = self._batches, []
-        if self._single_at:
-            batches.append(as_columns(self._single_at, self._single_ids))
-            self._single_at, self._single_ids = [], []
-        if len(batches) != 1:
-            columns = [(np.empty(0, np.uint64), np.empty((0, ID_SIZE), np.uint8)), *batches]
-            batches = [(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))]
-        self._freeze(*batches[0], copy=False)
+        with self._sealing:
+            self._require_unsealed()
+            batches = list(self._batches)
+            if self._single_at:
+                batches.append(as_columns(self._single_at, self._single_ids))
+            if len(batches) != 1:
+                columns = [(np.empty(0, np.uint64), np.empty((0, ID_SIZE), np.uint8)), *batches]
+                batches = [(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))]
+            self._freeze(*batches[0], copy=False)
+            self._batches, self._single_at, self._single_ids = [], [], []  # only now: a seal may be interrupted
 
     def _require_unsealed(self) -> None:
         if self._created_at is not None:
@@ -141,7 +146,7 @@ class Vector:
         self._keep(created_at, words, copy)
 
     def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
-        """Keep columns that are sorted and free of repeats."""
+        """Keep columns that are sorted and free of repeats; the storage is sealed with the last assignment."""
         self._id_words = _frozen(words, copy)
         self._ids = self._id_words.view(np.uint8).reshape(-1, ID_SIZE)
         self._created_at = _frozen(created_at, copy)
@@ -190,7 +195,8 @@ class Vector:
 
     def id_lists(self, lo: Any, hi: Any) -> IdLists:
         """The ids of many ranges; see `negvec.storage.seam.IdLists`. No id is copied."""
-        return IdLists(self.ids, np.ascontiguousarray(lo, np.int64))
+        lo, hi = as_ranges(lo, hi, len(self))
+        return IdLists(self.ids, lo)
 
     def lower_bounds(self, created_at: Any, ids: Any) -> Indices:
         """For each bound the index of the first item not less than it.
@@ -205,15 +211,14 @@ class Vector:
         -------
         ndarray of int64, shape (m,)
         """
-        timestamps = np.ascontiguousarray(created_at, np.uint64)
-        prefixes = as_words(np.ascontiguousarray(ids, np.uint8))
+        timestamps, prefixes = as_bounds(created_at, ids)
         index = np.empty(len(timestamps), np.int64)
         kernels.search.lower_bounds(self.created_at, self._id_words, timestamps, prefixes, index)
         return index
 
     def minimal_bounds(self, index: Any) -> Bounds:
         """The shortest bound between items `index - 1` and `index`, for each index of 1 .. n - 1; shape (m,) int64."""
-        index = np.ascontiguousarray(index, np.int64)
+        index = as_indices(index)
         m = len(index)
         timestamps, words, lengths = (
             np.empty(m, np.uint64),
@@ -237,19 +242,11 @@ class Vector:
         -------
         ndarray of uint8, shape (m, 16)
         """
-        lo, hi = (
-            np.atleast_1d(np.ascontiguousarray(lo, np.int64)),
-            np.atleast_1d(np.ascontiguousarray(hi, np.int64)),
-        )
-        if lo.shape != hi.shape or lo.ndim != 1:
-            raise ValueError(f"lo and hi are of the shapes {lo.shape} and {hi.shape}, not both (m,)")
+        lo, hi = as_ranges(lo, hi, len(self))
         sums, hashes = np.empty((len(lo), 4), np.uint64), np.empty((len(lo), 2), np.uint64)
 
         def fill(rows: slice) -> None:
-            bad = self._range_sums(lo[rows], hi[rows], sums[rows])
-            if bad >= 0:
-                bad += rows.start
-                raise ValueError(f"row {bad}: [{lo[bad]}, {hi[bad]}) is no range of {len(self)} items")
+            self._range_sums(lo[rows], hi[rows], sums[rows])
             kernels.sha256.fingerprints(sums[rows], lo[rows], hi[rows], hashes[rows])
 
         if len(lo) < 2 * self._FINGERPRINTS_A_THREAD:
@@ -258,9 +255,8 @@ class Vector:
             together(*(partial(fill, rows) for rows in shares(len(lo), self._FINGERPRINTS_A_THREAD)))
         return hashes.view(np.uint8).reshape(-1, 16)
 
-    def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> int:
-        self.created_at  # noqa: B018 - raises SealError before the seal
-        return kernels.sums.walk(self._id_words, lo, hi, sums)
+    def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> None:
+        kernels.sums.walk(self._id_words, lo, hi, sums)
 
 
 class PrefixSumVector(Vector):
@@ -276,38 +272,33 @@ class PrefixSumVector(Vector):
     def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
         limbs = np.empty((len(words) + 1, 4), np.uint64)
 
-        def accumulate() -> None:
+        def accumulate() -> Words:
             limbs[0] = 0
             kernels.sums.accumulate(words, 0, len(words), limbs)
+            return limbs
 
-        keep = partial(super()._keep, created_at, words, copy)
-        if len(words) >= _ITEMS_FOR_TWO_THREADS:
-            together(keep, accumulate)
+        if copy and len(words) >= _ITEMS_FOR_TWO_THREADS:
+            kept, _ = together(partial(_frozen, words, copy), accumulate)
         else:
-            keep()
             accumulate()
+            kept = _frozen(words, copy)
         limbs.flags.writeable = False
         self._limbs = limbs
+        super()._keep(_frozen(created_at, copy), kept, copy=False)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the sealed items and their sums take."""
         return super().nbytes + self._limbs.nbytes
 
-    def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> int:
-        self.created_at  # noqa: B018 - raises SealError before the seal
-        return kernels.sums.subtract(self._limbs, lo, hi, sums)
+    def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> None:
+        kernels.sums.subtract(self._limbs, lo, hi, sums)
 
 
 def _frozen(array: npt.NDArray[Any], copy: bool) -> npt.NDArray[Any]:
     kept = array.copy() if copy else array.view()
     kept.flags.writeable = False
     return kept
-
-
-def as_words(ids: Ids) -> Words:
-    """(n, 32) uint8 as (n, 4) little-endian uint64; a view where memory is aligned."""
-    return np.require(ids.view("<u8").reshape(-1, 4), requirements=["C", "A"])
 
 
 def seal(created_at: Any, ids: Any = None, *, copy: bool = True) -> PrefixSumVector:

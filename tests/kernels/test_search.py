@@ -166,3 +166,12 @@ def test_the_first_row_without_two_neighbours_is_told(index: int) -> None:
     indices = np.array([1, 2, index, index], np.int64)
     assert kernels.search.minimal_bounds(*as_columns(rows), indices, created_at, words, lengths) == 2
     assert kernels.search.minimal_bounds(*as_columns([]), indices, created_at, words, lengths) == 0
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi"), [(-1, 2), (0, 4), (2, 1), (4, 4), (-1, -1), (-(2**63), 0), (0, 2**63 - 1), (2**63 - 1, -(2**63))]
+)
+def test_the_first_row_that_is_no_range_is_told(lo: int, hi: int) -> None:
+    los, his = np.array([0, 3, lo, 1, lo], np.int64), np.array([3, 3, hi, 2, hi], np.int64)
+    assert kernels.search.first_bad_range(los, his, 3) == 2
+    assert kernels.search.first_bad_range(los[:2], his[:2], 3) == -1

@@ -65,8 +65,8 @@ def test_every_range_has_the_sum_of_its_ids_walked_or_subtracted(id_list: list[b
     lo, hi = all_ranges(len(id_list))
     expected = [sum(map(as_number, id_list[a:b])) % MODULUS for a, b in zip(lo, hi, strict=True)]
     walked, subtracted = np.empty((len(lo), 4), np.uint64), np.empty((len(lo), 4), np.uint64)
-    assert kernels.sums.walk(as_words(id_list), lo, hi, walked) == -1
-    assert kernels.sums.subtract(limb_matrix(id_list), lo, hi, subtracted) == -1
+    kernels.sums.walk(as_words(id_list), lo, hi, walked)
+    kernels.sums.subtract(limb_matrix(id_list), lo, hi, subtracted)
     assert numbers(walked) == expected
     assert numbers(subtracted) == expected
 
@@ -100,26 +100,15 @@ def test_a_difference_borrows_through_every_limb() -> None:
     id_list = [LARGEST_ID, ONE, (2**64).to_bytes(32, "little"), (2**128 - 1).to_bytes(32, "little"), LARGEST_ID]
     lo, hi = all_ranges(len(id_list))
     sums = np.empty((len(lo), 4), np.uint64)
-    assert kernels.sums.subtract(limb_matrix(id_list), lo, hi, sums) == -1
+    kernels.sums.subtract(limb_matrix(id_list), lo, hi, sums)
     assert numbers(sums) == [sum(map(as_number, id_list[a:b])) % MODULUS for a, b in zip(lo, hi, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("lo", "hi"), [(-1, 2), (0, 4), (2, 1), (4, 4), (-1, -1), (-(2**63), 0), (0, 2**63 - 1), (2**63 - 1, -(2**63))]
-)
-def test_the_first_row_that_is_no_range_is_told(lo: int, hi: int) -> None:
-    id_list = [ONE] * 3
-    los, his = np.array([0, 3, lo, 1, lo], np.int64), np.array([3, 3, hi, 2, hi], np.int64)
-    sums = np.empty((5, 4), np.uint64)
-    assert kernels.sums.walk(as_words(id_list), los, his, sums) == 2
-    assert kernels.sums.subtract(limb_matrix(id_list), los, his, sums) == 2
 
 
 def test_no_ranges_and_no_ids_are_fine() -> None:
     none = np.empty(0, np.int64)
-    assert kernels.sums.walk(as_words([]), none, none, np.empty((0, 4), np.uint64)) == -1
-    assert kernels.sums.subtract(limb_matrix([]), none, none, np.empty((0, 4), np.uint64)) == -1
+    kernels.sums.walk(as_words([]), none, none, np.empty((0, 4), np.uint64))
+    kernels.sums.subtract(limb_matrix([]), none, none, np.empty((0, 4), np.uint64))
     lo, hi = all_ranges(0)
     sums = np.full((1, 4), 7, np.uint64)
-    assert kernels.sums.subtract(limb_matrix([]), lo, hi, sums) == -1
+    kernels.sums.subtract(limb_matrix([]), lo, hi, sums)
     assert numbers(sums) == [0]
