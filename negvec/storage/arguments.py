@@ -24,7 +24,7 @@ def as_indices(column: Any) -> Indices:
             raise ValueError(f"row {int(given.argmax())}: index {given.max()} is out of range")
         given = given.astype(np.int64)
     if given.ndim > 1:
-        raise ValueError(f"indices have one dimension, not shape {given.shape}")
+        raise ValueError(f"columns of indices have the shapes (m,), not {given.shape}")
     return np.ascontiguousarray(given)  # one of no dimension becomes a row
 
 
