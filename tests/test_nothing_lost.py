@@ -202,7 +202,6 @@ def test_the_outcome_is_the_set_difference(seed: int) -> None:
         check(draw_pair(np.random.default_rng([seed, number]), most=3000))
 
 
-@pytest.mark.xfail(reason="the peer's id stays in `have`", strict=True)
 def test_a_moved_item_in_a_range_that_comes_back() -> None:
     """We hold an id at 3, they hold it at 2; before, they hold much and we little; and their frames are limited.
 

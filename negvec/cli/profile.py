@@ -58,6 +58,7 @@ class StageClock:
         self._last = 0.0
 
     def __call__(self, stage: str) -> None:
+        """Count the time since the last stage as this stage's."""
         now = time.perf_counter()
         self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
         self._last = now
@@ -101,14 +102,10 @@ def median_cost(layer: Layer, work: Workload, runs: int) -> Cost:
     return first._replace(initiator=medians("initiator"), responder=medians("responder"))
 
 
-class _Limit(click.ParamType):
-    name = "bytes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        limit: int = click.INT.convert(value, param, ctx)
-        if limit < 0 or 0 < limit < SMALLEST_FRAME:
-            self.fail(f"{limit} is neither 0 (no limit) nor at least {SMALLEST_FRAME}", param, ctx)
-        return limit
+def _limit(ctx: click.Context, param: click.Parameter, value: int) -> int:
+    if value < 0 or 0 < value < SMALLEST_FRAME:
+        raise click.BadParameter(f"{value} is neither 0 (no limit) nor at least {SMALLEST_FRAME}")
+    return value
 
 
 @click.command()
@@ -123,14 +120,18 @@ class _Limit(click.ParamType):
 @click.option("--salt", type=click.IntRange(0, 2**64 - 1), default=0, show_default=True, help="Another one, other ids.")
 @click.option(
     "--initiator-limit",
-    type=_Limit(),
+    type=int,
+    metavar="BYTES",
+    callback=_limit,
     default=0,
     show_default=True,
     help="The initiator's frame size limit in bytes; 0 means none.",
 )
 @click.option(
     "--responder-limit",
-    type=_Limit(),
+    type=int,
+    metavar="BYTES",
+    callback=_limit,
     default=500_000,
     show_default=True,
     help="The responder's; the default is that of strfry's relays.",

@@ -31,6 +31,7 @@ from negvec.kernels.words import load_word
 
 KEY_WORDS = 9  # a multiplier for each half word of an id, and a summand
 ID_SIZE = 32
+LACKED, HELD = 1, 2  # what a list says of an own item
 FILTER_BITS = 32  # an id's share of a filter: at most one in 32 is suspected wrongly
 
 
@@ -70,7 +71,8 @@ def difference(
     """Compare each IdList of a peer with the own ids of its range, as sets; O(ids) in all.
 
     The own items [lower, upper) of range m have their ids at row first[m] of `ids` on. Marks in `have`, a byte an own
-    item, those that the list lacks; an id that is own under several timestamps has to be listed as often. Appends to
+    item, those that the list lacks, and for good those that it holds: a range may come back as part of a wider one, in
+    which a moved item shows to be there, under another timestamp. An id that is own under several timestamps has to be listed as often. Appends to
     `need`, and their tags to `tags`, the list's ids that are not own, in its order. found[0] becomes the number of rows
     written to `need`, found[1] that of marks that are new.
     """
@@ -126,9 +128,11 @@ def difference(
                 tags[needs] = tag
                 needs += 1
         for i in range(own):
-            if not seen[i]:
-                marks += have[lower[m] + i] == 0
-                have[lower[m] + i] = 1
+            if seen[i]:
+                have[lower[m] + i] = HELD
+            elif have[lower[m] + i] == 0:
+                have[lower[m] + i] = LACKED
+                marks += 1
     found[0] = needs
     found[1] = marks
 

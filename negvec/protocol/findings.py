@@ -28,15 +28,16 @@ class Findings:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._have: npt.NDArray[np.bool_] | None = None  # for each own item whether the peer lacks it
+        self._have: Bytes | None = None  # for each own item 0, or whether the peer lacks or holds it
         self._need: list[Words] = []
         self._need_tags: list[Tags] = []
-        self.found = 0  # marks and needs so far, those that come twice counted twice
+        self.marked = 0  # own items found to be lacked so far
+        self.needed = 0  # ids listed so far that are not own, those that came twice counted twice
 
     def compare(self, message: Bytes, ranges: Ranges, listed: Indices, lower: Indices, upper: Indices) -> None:
         """Compare the IdLists of a message, rows `listed`, with the own ranges [lower, upper) of those rows."""
         if self._have is None:
-            self._have = np.zeros(len(self._storage), np.bool_)
+            self._have = np.zeros(len(self._storage), np.uint8)
         counts = ranges.counts[listed]
         most = int(counts.sum())
         need, tags = np.empty((most, 4), np.uint64), np.empty(most, np.uint32)
@@ -44,13 +45,21 @@ class Findings:
         own = self._storage.id_lists(lower, upper)
         kernels.lists.difference(
             *(message, ranges.payloads[listed], counts, lower, upper),
-            *(own.first, own.ids.view("<u8"), _hash_key(), self._have.view(np.uint8), need, tags, found),
+            *(own.first, own.ids.view("<u8"), _hash_key(), self._have, need, tags, found),
         )
         needs = int(found[0])
-        self.found += int(found.sum())
+        self.needed += needs
+        self.marked += int(found[1])
         if needs:
             self._need.append(need if needs == most else need[:needs].copy())
             self._need_tags.append(tags if needs == most else tags[:needs].copy())
+
+    def distinct_needs(self) -> int:
+        """How many ids the peer has listed that are not own, each counted once: a pass over all of them."""
+        need, tags = self._joined()
+        nothing, no_tags = need[:0], tags[:0]
+        repeats = np.empty(len(need), np.uint8)
+        return len(need) - kernels.lists.mark_repeats(nothing, no_tags, need, tags, repeats[:0], repeats)
 
     def finish(self) -> tuple[Ids, Ids]:
         """Have and need, each id once: have in the order of the own items, need in the order of arrival."""
@@ -62,7 +71,8 @@ class Findings:
         return _as_ids(have), _as_ids(need)
 
     def _taken(self) -> tuple[Words, Tags]:
-        rows = np.flatnonzero(self._have) if self._have is not None else np.empty(0, np.int64)
+        lacked = self._have == kernels.lists.LACKED if self._have is not None else np.empty(0, np.bool_)
+        rows = np.flatnonzero(lacked)
         have, tags = np.empty((len(rows), 4), np.uint64), np.empty(len(rows), np.uint32)
         if len(rows):
             ids, first = self._storage.id_lists(rows, rows + 1)

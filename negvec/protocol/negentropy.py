@@ -17,6 +17,8 @@ from negvec.storage.seam import Storage
 
 SMALLEST_FRAME = 4096  # bytes; less may not hold one answer (reference, and NIP-77's relays)
 
+LARGEST_FRAME = 2**62  # bytes; more is no limit
+
 STALLED_ROUNDS = 64
 """Rounds without a find or a settled item after which a peer is given up. A range of all items that there can be is
 down to a list after 16 rounds of 16 buckets, so a peer that plays by the protocol always gets further sooner."""
@@ -84,12 +86,15 @@ class Negentropy:
             raise ValueError(f"frame_size_limit is 0 (no limit) or at least {SMALLEST_FRAME} bytes, not {limit}")
         if not isinstance(storage, Storage):
             raise TypeError(f"storage is a sealed storage such as negvec.seal makes, not {type(storage).__name__}")
-        self._size = len(storage)  # raises SealError before the seal
-        self._round = Round(storage, limit, policy or ReferencePolicy(), watch)
+        len(storage)  # raises SealError before the seal
+        self._round = Round(storage, min(limit, LARGEST_FRAME), policy or ReferencePolicy(), watch)
         self._findings: Findings | None = None  # the initiator's
         self._done = False
         self._furthest = -1  # own index up to which items were settled at the best
-        self._stalled = 0
+        self._stalled = 0  # rounds without progress
+        self._listing = 0  # rounds whose only progress was that the peer listed ids
+        self._patience = 3 * STALLED_ROUNDS  # such rounds until it is looked whether those were new ones
+        self._distinct = 0
 
     def initiate(self) -> bytes:
         """Begin as the initiator; returns the first message.
@@ -140,17 +145,35 @@ class Negentropy:
         if findings is None:
             answer, _ = self._round.answer(data, None)
             return Step(answer, _NO_IDS, _NO_IDS)
-        found = findings.found
+        marked, needed = findings.marked, findings.needed
         answer, settled = self._round.answer(data, findings)
         if len(answer) == 1:
             self._done = True
             return Step(None, *findings.finish())
-        self._check_progress(findings.found > found or settled > self._furthest)
-        self._furthest = max(self._furthest, settled)
+        if settled > self._furthest or findings.marked > marked:
+            self._furthest = max(self._furthest, settled)
+            self._stalled = self._listing = 0
+        elif findings.needed > needed:
+            self._stalled = 0
+            self._listing += 1
+        else:
+            self._stalled += 1
+        self._check_progress(findings)
         return Step(answer, _NO_IDS, _NO_IDS)
 
-    def _check_progress(self, progress: bool) -> None:
-        self._stalled = 0 if progress else self._stalled + 1
+    def _check_progress(self, findings: Findings) -> None:
+        """Give up a peer that can't be playing by the protocol.
+
+        Its lists are a kind of progress only if they bring ids that it has not listed before, one in four rounds at
+        least; that is looked up after twice as many rounds each time, so that it costs little.
+        """
+        if self._listing >= self._patience:
+            distinct = findings.distinct_needs()
+            if distinct < self._distinct + self._listing // 4:
+                self._stalled = STALLED_ROUNDS
+            self._distinct = distinct
+            self._patience *= 2
+            self._listing = 0
         if self._stalled >= STALLED_ROUNDS:
             raise ProtocolError(
                 f"the peer's last {STALLED_ROUNDS} answers settled nothing: it does not follow the protocol; giving up"

@@ -125,8 +125,10 @@ class Round:
             stop = min(start + batch, most)
             rows = self._examine_batch(message, ranges, start, stop, at, on_list)
             batches.append(rows)
+            if stop == most:
+                break
             least += rows.least_answer()
-            if stop == most or (self.limit and least > self.limit):
+            if least > self.limit:
                 break
             start, batch, at = stop, 2 * batch, int(rows.upper[-1])
         return batches[0] if len(batches) == 1 else _Rows(*map(np.concatenate, zip(*batches, strict=True)))
@@ -222,4 +224,7 @@ def as_bytes(message: Any) -> Bytes:
     """
     if isinstance(message, str):
         raise TypeError("a message is bytes; use bytes.fromhex(message) for hex")
-    return np.frombuffer(message, np.uint8)
+    try:
+        return np.frombuffer(message, np.uint8)
+    except (BufferError, ValueError) as error:
+        raise TypeError(f"a message is bytes, contiguous in memory: {error}") from None

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from negvec import kernels
 from negvec.kernels import lists
+from negvec.kernels.lists import HELD, LACKED
 
 from . import Words, as_ids, as_words, ids, thorough
 
@@ -62,7 +63,7 @@ def attack(name: str, count: int) -> list[bytes]:
 def difference(
     owned: list[list[bytes]], listed: list[list[bytes]], key: Words, marks: bytes | None = None, reverse: bool = False
 ) -> tuple[list[int], list[bytes], int]:
-    """Marks over all own items, needs, and how many marks are new, of ranges with their lists.
+    """Which own items are lacked, needs, and how many marks are new, of ranges with their lists.
 
     The own items of the ranges follow one another; their ids lie as they do, or, as another storage may give them, the
     last range's first. Lists have other bytes around them, so that they begin at odd places.
@@ -89,7 +90,7 @@ def difference(
     )
     needs, new = found.tolist()
     assert tags[:needs].tolist() == taken(need[:needs], key)[1].tolist()
-    return have.tolist(), as_ids(need[:needs]), new
+    return (have == LACKED).astype(int).tolist(), as_ids(need[:needs]), new
 
 
 def expected_difference(owned: list[list[bytes]], listed: list[list[bytes]]) -> tuple[list[int], list[bytes], int]:
@@ -108,15 +109,15 @@ def test_a_list_is_compared_as_a_set(ranges: list[tuple[list[bytes], list[bytes]
 
 @thorough
 @given(own_ids, few_ids, st.data())
-def test_marks_that_are_there_already_stay_and_are_not_counted(
+def test_an_item_once_held_stays_held_and_only_new_lacks_are_counted(
     own: list[bytes], entries: list[bytes], data: st.DataObject
 ) -> None:
-    marks = bytes(data.draw(st.lists(st.integers(0, 1), min_size=len(own), max_size=len(own))))
+    marks = bytes(data.draw(st.lists(st.sampled_from([0, LACKED, HELD]), min_size=len(own), max_size=len(own))))
     missing, need, _ = expected_difference([own], [entries])
     have, needs, new = difference([own], [entries], random_key(), marks)
-    assert have == [int(a or b) for a, b in zip(marks, missing, strict=True)]
+    assert have == [int(lacked and mark != HELD) for mark, lacked in zip(marks, missing, strict=True)]
     assert needs == need
-    assert new == sum(have) - sum(marks)
+    assert new == sum(lacked and mark == 0 for mark, lacked in zip(marks, missing, strict=True))
 
 
 @pytest.mark.parametrize("times", [0, 1, 2, 3, 4])
