@@ -1,0 +1,85 @@
+"""The command line: a module a command, imported when it runs, so that `negvec --help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+
+import click
+
+import negvec
+
+TROUBLE = 2  # exit status, as diff has it: 0 the same, 1 different, 2 trouble
+
+COMMANDS = {
+    "reconcile": "Find what two files lack of each other.",
+    "fingerprint": "Print the count and fingerprint of a set: are we in sync?",
+    "inspect": "Show what a message says, range by range.",
+    "profile": "Show where the time of a reconciliation goes.",
+    "warmup": "Compile ahead what the first use would compile.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Commands of the same name in modules of the same name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"negvec.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(negvec.__version__, prog_name="negvec")
+@click.option("-v", "--verbose", count=True, help="Log to standard error what is done (-vv: in detail).")
+def cli(verbose: int) -> None:
+    r"""Set reconciliation over Negentropy Protocol V1.
+
+    Two machines hold large sets of records; negvec finds what each lacks while sending little more than the
+    difference. Files may be Nostr events as JSON lines (a strfry export), created_at,id as CSV, both also compressed
+    with gzip or zstd, .npy or .npz, or - for standard input.
+
+    \b
+    Examples:
+      negvec reconcile ours.jsonl theirs.jsonl.gz
+      negvec reconcile ours.csv theirs.csv --need missing.txt
+      strfry export | negvec fingerprint -
+      negvec inspect 6100000200
+
+    Exit status, as diff has it: 0 the same (or done), 1 different, 2 trouble.
+    """
+    level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
+    logging.basicConfig(level=level, format="negvec: %(message)s", stream=sys.stderr)
+    for noisy in ("numba", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+def main() -> None:
+    """Run the command line; what goes wrong is told in a line, with exit status 2."""
+    try:
+        sys.exit(cli.main(standalone_mode=False) or 0)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(TROUBLE)
+    except click.Abort:
+        click.echo("negvec: interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Nothing more can be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(TROUBLE)
+    except (negvec.ProtocolError, ValueError, TypeError, OSError) as error:
+        click.echo(f"negvec: {error}", err=True)
+        sys.exit(TROUBLE)

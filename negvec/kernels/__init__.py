@@ -15,10 +15,21 @@ if TYPE_CHECKING:
 
 MODULES = ("lists", "message", "order", "search", "sha256", "sums")
 
-__all__ = ["MODULES", "lists", "message", "order", "search", "sha256", "sums"]
+__all__ = ["MODULES", "lists", "load", "message", "order", "search", "sha256", "sums"]
 
 
 def __getattr__(name: str) -> ModuleType:
     if name in MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load() -> str:
+    """Load all kernels, compiling those that are not in numba's cache; returns the folder of that cache."""
+    folders = []
+    for name in MODULES:
+        module = importlib.import_module(f"{__name__}.{name}")
+        for value in vars(module).values():
+            if hasattr(value, "stats") and value.signatures:
+                folders.append(value.stats.cache_path)
+    return next((folder for folder in folders if folder), "memory: no folder for it can be written to")

@@ -1,0 +1,140 @@
+"""`negvec reconcile`: the whole protocol, in process, between two files."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import click
+
+import negvec
+from negvec import kernels
+from negvec.cli.files import write_ids
+from negvec.cli.profile import StageClock
+from negvec.cli.progress import Loaded, load
+from negvec.items import ID_SIZE
+from negvec.protocol import Result, drive
+
+
+@click.command()
+@click.argument("ours", type=click.Path(allow_dash=True))
+@click.argument("theirs", type=click.Path(allow_dash=True))
+@click.option("--have", type=click.Path(allow_dash=True), help="Write the ids that only OURS has: hex lines, or .npy.")
+@click.option(
+    "--need", type=click.Path(allow_dash=True), help="Write the ids that only THEIRS has: hex lines, or .npy."
+)
+@click.option(
+    "--frame-size-limit",
+    type=int,
+    default=0,
+    metavar="BYTES",
+    help="Largest message of either side; 0 (the default) for none, else 4096 or more.",
+)
+@click.option("--skip-bad", is_flag=True, help="Count malformed lines and pass over them.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--quiet", is_flag=True, help="Print nothing; the exit status tells.")
+def reconcile(
+    ours: str,
+    theirs: str,
+    have: str | None,
+    need: str | None,
+    frame_size_limit: int,
+    skip_bad: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    r"""Find what OURS and THEIRS lack of each other.
+
+    Both files are read and sealed, and two sides in this process exchange the messages that two machines would.
+
+    \b
+    Examples:
+      negvec reconcile ours.jsonl.gz theirs.jsonl.gz
+      negvec reconcile ours.csv theirs.csv --have only-ours.txt --need only-theirs.txt
+      negvec reconcile a.npy b.npy --frame-size-limit 60000 --json
+
+    Exit status: 0 the same ids, 1 different, 2 trouble.
+    """
+    if ours == theirs == "-":
+        raise click.UsageError("only one of the two files can be standard input")
+    seconds: dict[str, float] = {}
+
+    def timed(stage: str, call: Any, *arguments: Any, **options: Any) -> Any:
+        started = time.perf_counter()
+        result = call(*arguments, **options)
+        seconds[stage] = time.perf_counter() - started
+        return result
+
+    timed("load kernels", kernels.load)
+    show = not (quiet or as_json)
+    left: Loaded = timed("read and seal ours", load, ours, skip_bad=skip_bad, show=show)
+    right: Loaded = timed("read and seal theirs", load, theirs, skip_bad=skip_bad, show=show)
+    clock = StageClock()
+    initiator = negvec.Negentropy(left.storage, frame_size_limit, watch=clock)
+    responder = negvec.Negentropy(right.storage, frame_size_limit, watch=clock)
+    result: Result = clock.measure(drive, initiator, responder)
+    seconds |= {f"reconcile: {stage}": spent for stage, spent in clock.seconds.items()}
+
+    for path, ids in ((have, result.have), (need, result.need)):
+        if path is not None:
+            write_ids(path, ids)
+    if as_json:
+        click.echo(_as_json(left, right, result, seconds))
+    elif not quiet:
+        _report(left, right, result, seconds)
+    return int(bool(len(result.have) or len(result.need)))
+
+
+def _all_ids(left: Loaded, right: Loaded) -> int:
+    """Bytes of the plain way: the smaller side sends all its ids, and learns of the rest."""
+    return ID_SIZE * min(len(left.storage), len(right.storage))
+
+
+def _as_json(left: Loaded, right: Loaded, result: Result, seconds: dict[str, float]) -> str:
+    import orjson  # here, since only --json needs it
+
+    def side(loaded: Loaded) -> dict[str, Any]:
+        return {
+            "file": loaded.name,
+            "items": len(loaded.storage),
+            "repeats": loaded.repeats,
+            "skipped": loaded.skipped,
+        }
+
+    return orjson.dumps(
+        {
+            "ours": side(left),
+            "theirs": side(right),
+            "have": len(result.have),
+            "need": len(result.need),
+            "rounds": result.rounds,
+            "bytes_up": result.bytes_up,
+            "bytes_down": result.bytes_down,
+            "bytes_all_ids": _all_ids(left, right),
+            "seconds": seconds,
+        }
+    ).decode()
+
+
+def _report(left: Loaded, right: Loaded, result: Result, seconds: dict[str, float]) -> None:
+    for role, loaded in (("ours", left), ("theirs", right)):
+        notes = [f"{loaded.repeats:,} there twice"] * bool(loaded.repeats)
+        notes += [f"{loaded.skipped:,} bad lines skipped"] * bool(loaded.skipped)
+        click.echo(f"{role:7} {len(loaded.storage):>12,} items  {loaded.name}{' (' if notes else ''}", nl=False)
+        click.echo(", ".join(notes) + (")" if notes else ""))
+    click.echo(f"have    {len(result.have):>12,} ids that only ours has")
+    click.echo(f"need    {len(result.need):>12,} ids that only theirs has")
+    total = result.bytes_up + result.bytes_down
+    click.echo(
+        f"rounds  {result.rounds:>12,}        {result.bytes_up:,} bytes up, {result.bytes_down:,} down, "
+        f"{total:,} in all"
+    )
+    plain = _all_ids(left, right)
+    if plain:
+        click.echo(f"        {total / plain:>12.1%} of the {plain:,} bytes that sending all ids would take")
+    click.echo("time")
+    for stage, spent in seconds.items():
+        if spent >= 5e-5:
+            click.echo(f"        {1e3 * spent:>12,.1f} ms     {stage}")
+    sys.stdout.flush()
