@@ -73,7 +73,7 @@ def difference(
     The own items [lower, upper) of range m have their ids at row first[m] of `ids` on. Marks in `have`, a byte an own
     item, those that the list lacks, and for good those that it holds: a range may come back as part of a wider one, in
     which a moved item shows to be there, under another timestamp. An id that is own under several timestamps has to be
-    listed as often. Appends to `need`, and their tags to `tags`, the ids of the list that are not own, in order. found[0]
+    listed as often. Appends to `need`, and their tags to `tags`, the ids of the list that are not own. found[0]
     becomes the number of rows written to `need`, found[1] that of items newly lacked.
     """
     needs = marks = 0
