@@ -1,4 +1,4 @@
-"""The fuzz target holds for every input of its corpus, and for some mutations of them: what of fuzzing needs no atheris."""
+"""The fuzz target holds for every input of its corpus and for some mutations of them: fuzzing without atheris."""
 
 from __future__ import annotations
 

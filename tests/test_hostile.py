@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hearing import Listener, Range, ranges_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hearing import Listener, Range, ranges_of
 from model import END, FINGERPRINT, ID_LIST, SKIP, Bound, Item, Model, Writer, varint
 
 import negvec
