@@ -335,6 +335,18 @@ def test_a_bound_without_two_neighbours_is_refused_with_its_row(sealed: Factory,
 
 
 @every_storage
+def test_one_fingerprint_is_a_batch_of_one(sealed: Factory) -> None:
+    random = np.random.default_rng(8)
+    storage = sealed(random.integers(0, 99, 300, np.uint64), random.integers(0, 256, (300, 32), np.uint8))
+    for lo, hi in [(0, 0), (0, 300), (300, 300), *np.sort(random.integers(0, 301, (50, 2)), axis=1).tolist()]:
+        expected = storage.fingerprints(lo, hi)[0].tobytes()
+        assert storage.fingerprint(lo, hi) == storage.fingerprint(np.int64(lo), np.uint16(hi)) == expected
+    for lo, hi in [(-1, 2), (2, 1), (0, 301)]:
+        with pytest.raises(ValueError, match="no range"):
+            storage.fingerprint(lo, hi)
+
+
+@every_storage
 def test_id_lists_of_a_range_that_is_none_are_refused_with_its_row(sealed: Factory) -> None:
     storage = sealed(*columns(some_items(5)))
     for lo, hi in BAD_RANGES:

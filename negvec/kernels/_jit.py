@@ -52,6 +52,7 @@ def output(dtype: types.Type, ndim: int = 1) -> types.Array:
 
 INTS, WORDS, WORD_ROWS, BYTES, TAGS = array(INT), array(WORD), array(WORD, 2), array(BYTE), array(types.uint32)
 OUT_TAGS = output(types.uint32)
+PAIR = types.UniTuple(WORD, 2)
 OUT_INTS, OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES = output(INT), output(WORD), output(WORD, 2), output(BYTE)
 
 

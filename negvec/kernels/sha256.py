@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from negvec.kernels._jit import INTS, OUT_WORD_ROWS, VOID, WORD_ROWS, Column, Word, Word32, device, kernel
+from negvec.kernels._jit import INT, INTS, OUT_WORD_ROWS, PAIR, VOID, WORD_ROWS, Column, Word, Word32, device, kernel
 from negvec.kernels.words import add32, byte_swap32, rotate_right32
 
 LANES = 16  # one AVX-512 register of uint32, two of AVX2, four of NEON
@@ -165,3 +165,25 @@ def fingerprints(sums: Column, lo: Column, hi: Column, out: Column) -> None:
         _pack(words, lo, hi, full, m - full, w)
         _compress(w)
         _unpack(w, full, m - full, out)
+
+
+@kernel(PAIR, WORD_ROWS, INT, INT)
+def fingerprint(limbs: Column, lo: int, hi: int) -> tuple[Word, Word]:
+    """One range's fingerprint from a limb matrix, in one call: for callers who ask range by range."""
+    w = np.zeros(STATE + 8 * LANES, dtype=np.uint32)
+    borrow = np.uint64(0)
+    for k in range(4):
+        difference = limbs[hi, k] - limbs[lo, k]
+        word = difference - borrow
+        borrow = np.uint64(limbs[hi, k] < limbs[lo, k]) | np.uint64(difference < borrow)
+        w[2 * k * LANES] = byte_swap32(np.uint32(word))
+        w[(2 * k + 1) * LANES] = byte_swap32(np.uint32(word >> np.uint64(32)))
+    high, low, bits = _tail(np.uint64(hi - lo))
+    w[8 * LANES] = np.uint32(high >> np.uint64(32))
+    w[9 * LANES] = np.uint32(high)
+    w[10 * LANES] = np.uint32(low >> np.uint64(32))
+    w[15 * LANES] = bits
+    _compress(w)
+    out = np.empty((1, 2), np.uint64)
+    _unpack(w, 0, 1, out)
+    return out[0, 0], out[0, 1]

@@ -255,6 +255,11 @@ class Vector:
             together(*(partial(fill, rows) for rows in shares(len(lo), self._FINGERPRINTS_A_THREAD)))
         return hashes.view(np.uint8).reshape(-1, 16)
 
+    def fingerprint(self, lo: int, hi: int) -> bytes:
+        """The fingerprint of one range [lo, hi), 16 bytes. Many at once are much cheaper: see `fingerprints`."""
+        digest: bytes = self.fingerprints(lo, hi)[0].tobytes()
+        return digest
+
     def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> None:
         kernels.sums.walk(self._id_words, lo, hi, sums)
 
@@ -290,6 +295,13 @@ class PrefixSumVector(Vector):
     def nbytes(self) -> int:
         """Bytes of memory that the sealed items and their sums take."""
         return super().nbytes + self._limbs.nbytes
+
+    def fingerprint(self, lo: int, hi: int) -> bytes:
+        """The fingerprint of one range [lo, hi), 16 bytes; about a microsecond."""
+        if type(lo) is int and type(hi) is int and 0 <= lo <= hi < len(self._limbs) and self._created_at is not None:
+            first, second = kernels.sha256.fingerprint(self._limbs, lo, hi)
+            return int(first | second << 64).to_bytes(16, "little")
+        return super().fingerprint(lo, hi)  # says what is wrong, or takes other integer types
 
     def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> None:
         kernels.sums.subtract(self._limbs, lo, hi, sums)
