@@ -26,6 +26,7 @@ from negvec.protocol.codec import (
 from negvec.storage.seam import Bytes
 
 IDS_SHOWN = 2
+LONGEST_TEXT = 2**26  # characters read from standard input: 32 MiB of message
 PLAUSIBLE = range(10**9, 10**10)  # seconds that are shown as a date: 2001 to 2286
 LABELS = {"NEG-OPEN": 3, "NEG-MSG": 2}  # frames of NIP-77, and which element is the message
 
@@ -56,7 +57,11 @@ def inspect(message: str, as_json: bool) -> int:
       negvec inspect 6100000201eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee
       negvec inspect '["NEG-MSG","sub","6100000200"]'
     """
-    data = np.frombuffer(_bytes_of(sys.stdin.read() if message == "-" else message), np.uint8)
+    if message == "-":
+        message = sys.stdin.read(LONGEST_TEXT + 1)
+        if len(message) > LONGEST_TEXT:
+            raise ValueError(f"standard input is longer than any message is likely to be ({LONGEST_TEXT:,} characters)")
+    data = np.frombuffer(_bytes_of(message), np.uint8)
     if len(data) == 0 or data[0] not in VERSIONS:
         raise negvec.ProtocolError("a message begins with a version byte of 0x60 to 0x6f", 0)
     if data[0] != VERSION:

@@ -60,7 +60,7 @@ class StageClock:
     def __call__(self, stage: str) -> None:
         """Count the time since the last stage as this stage's."""
         now = time.perf_counter()
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + now - self._last
+        self.seconds[stage] += now - self._last
         self._last = now
 
     def measure(self, call: Callable[..., Any], *arguments: Any) -> Any:
