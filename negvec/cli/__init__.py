@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import sys
+import traceback
 
 import click
 
@@ -43,7 +43,7 @@ class _LazyGroup(click.Group):
 @click.version_option(negvec.__version__, prog_name="negvec")
 @click.option("-v", "--verbose", count=True, help="Log to standard error what is done (-vv: in detail).")
 def cli(verbose: int) -> None:
-    r"""Set reconciliation over Negentropy Protocol V1.
+    """Set reconciliation over Negentropy Protocol V1.
 
     Two machines hold large sets of records; negvec finds what each lacks while sending little more than the
     difference. Files may be Nostr events as JSON lines (a strfry export), created_at,id as CSV, both also compressed
@@ -67,19 +67,22 @@ def cli(verbose: int) -> None:
 def main() -> None:
     """Run the command line; what goes wrong is told in a line, with exit status 2."""
     try:
-        sys.exit(cli.main(standalone_mode=False) or 0)
+        status = cli.main(standalone_mode=False) or 0
+    except SystemExit as stop:
+        # Whoever read our output has seen enough: click ends quietly, but with the status that means "different" here.
+        status = TROUBLE if stop.code else 0
     except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        status = stop.exit_code
     except click.ClickException as error:
         error.show()
-        sys.exit(TROUBLE)
+        status = TROUBLE
     except click.Abort:
         click.echo("negvec: interrupted", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough. Nothing more can be written, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(TROUBLE)
+        status = 130
     except (negvec.ProtocolError, ValueError, TypeError, OSError) as error:
         click.echo(f"negvec: {error}", err=True)
-        sys.exit(TROUBLE)
+        status = TROUBLE
+    except Exception:  # a fault of negvec's own must not look like "different"
+        traceback.print_exc()
+        status = TROUBLE
+    sys.exit(status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from negvec.cli.progress import load
+from negvec.cli.progress import read, seal
 
 
 @click.command()
@@ -12,7 +12,7 @@ from negvec.cli.progress import load
 @click.option("--skip-bad", is_flag=True, help="Count malformed lines and pass over them.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object a line.")
 def fingerprint(files: tuple[str, ...], skip_bad: bool, as_json: bool) -> int:
-    r"""Print the fingerprint and the number of items of each of FILES.
+    """Print the fingerprint and the number of items of each of FILES.
 
     The fingerprint is Negentropy's: two machines whose lines are the same hold the same ids.
 
@@ -22,7 +22,7 @@ def fingerprint(files: tuple[str, ...], skip_bad: bool, as_json: bool) -> int:
       strfry export | negvec fingerprint -
     """
     for path in files:
-        loaded = load(path, skip_bad=skip_bad, show=not as_json)
+        loaded = seal(read(path, skip_bad=skip_bad, show=not as_json))
         count = len(loaded.storage)
         digest = loaded.storage.fingerprints(0, count)[0].tobytes().hex()
         if as_json:

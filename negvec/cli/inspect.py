@@ -33,22 +33,25 @@ LABELS = {"NEG-OPEN": 3, "NEG-MSG": 2}  # frames of NIP-77, and which element is
 
 @dataclass(frozen=True)
 class Row:
-    """A range of a message, for people."""
+    """A range of a message; `offset` is its first byte's, `created_at` and `prefix` are its upper bound's."""
 
     range: int
+    offset: int
     lower: str
     upper: str
+    created_at: int | None  # None for infinity
+    prefix: str
     mode: str
     ids: int
-    payload: str
+    payload: str | list[str] | None  # a fingerprint, ids, or None of a Skip
     bytes: int
 
 
 @click.command()
 @click.argument("message")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a range.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object a range, with all ids.")
 def inspect(message: str, as_json: bool) -> int:
-    r"""Show what MESSAGE says, range by range.
+    """Show what MESSAGE says, range by range.
 
     MESSAGE is hex, a whole NEG-MSG or NEG-OPEN frame, or - to read either from standard input.
 
@@ -65,7 +68,9 @@ def inspect(message: str, as_json: bool) -> int:
     if len(data) == 0 or data[0] not in VERSIONS:
         raise negvec.ProtocolError("a message begins with a version byte of 0x60 to 0x6f", 0)
     if data[0] != VERSION:
-        click.echo(f"protocol version {data[0] - VERSIONS.start}; only version 1 can be shown")
+        version = int(data[0]) - VERSIONS.start
+        told = f"protocol version {version}; only version 1 can be shown"
+        click.echo(json.dumps({"version": version}) if as_json else told)
         return 0
     rows = list(_rows(data))
     if as_json:
@@ -73,7 +78,7 @@ def inspect(message: str, as_json: bool) -> int:
             click.echo(json.dumps(asdict(row)))
         return 0
     table = [("", "from", "to", "mode", "bytes", "payload")]
-    table += [(str(row.range), row.lower, row.upper, row.mode, str(row.bytes), row.payload) for row in rows]
+    table += [(str(row.range), row.lower, row.upper, row.mode, str(row.bytes), _shown(row.payload)) for row in rows]
     widths = [max(len(line[column]) for line in table) for column in range(5)]
     for line in table:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, [*widths, 0], strict=True)).rstrip())
@@ -89,7 +94,7 @@ def _bytes_of(text: str) -> bytes:
     if text.startswith("["):
         try:
             frame = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:  # the latter for brackets without end
             raise ValueError(f"neither hex nor a JSON frame: {error}") from None
         at = LABELS.get(frame[0]) if frame and isinstance(frame[0], str) else None
         if at is None:
@@ -113,23 +118,31 @@ def _rows(data: Bytes) -> Iterator[Row]:
     for m in range(len(ranges.modes)):
         mode, at, count = int(ranges.modes[m]), int(ranges.payloads[m]), int(ranges.counts[m])
         stop = at + (FINGERPRINT_SIZE if mode == FINGERPRINT else ID_SIZE * count if mode == ID_LIST else 0)
-        upper = _bound(int(created_at[m]), ids[m, : lengths[m]].tobytes())
-        payload = ""
+        prefix = ids[m, : lengths[m]].tobytes().hex()
+        end = int(created_at[m]) if created_at[m] != INFINITY else None
+        upper = _bound(end, prefix)
+        payload: str | list[str] | None = None
         if mode == FINGERPRINT:
             payload = data[at:stop].tobytes().hex()
         elif mode == ID_LIST:
-            shown = [data[at + ID_SIZE * i : at + ID_SIZE * (i + 1)].tobytes().hex()[:16] for i in range(min(count, 2))]
-            more = [f"... {count - IDS_SHOWN} more"] if count > IDS_SHOWN else []
-            payload = f"{count} ids" + (": " if shown else "") + " ".join([f"{s}.." for s in shown] + more)
-        yield Row(m, lower, upper, MODE_NAMES[mode], count, payload, stop - start)
+            payload = [item_id.tobytes().hex() for item_id in data[at:stop].reshape(-1, ID_SIZE)]
+        yield Row(m, start, lower, upper, end, prefix, MODE_NAMES[mode], count, payload, stop - start)
         lower, start = upper, stop
 
 
-def _bound(created_at: int, prefix: bytes) -> str:
-    if created_at == INFINITY:
+def _shown(payload: str | list[str] | None) -> str:
+    if not isinstance(payload, list):
+        return payload or ""
+    shown = [f"{item_id[:16]}.." for item_id in payload[:IDS_SHOWN]]
+    more = [f"... {len(payload) - IDS_SHOWN} more"] * (len(payload) > IDS_SHOWN)
+    return f"{len(payload)} ids" + (": " if shown else "") + " ".join(shown + more)
+
+
+def _bound(created_at: int | None, prefix: str) -> str:
+    if created_at is None:
         text = "infinity"
     elif created_at in PLAUSIBLE:
-        text = f"{created_at} ({datetime.fromtimestamp(created_at, UTC):%Y-%m-%d %H:%M:%S})"
+        text = f"{created_at} ({datetime.fromtimestamp(created_at, UTC):%Y-%m-%d %H:%M:%S}Z)"
     else:
         text = str(created_at)
-    return f"{text} {prefix.hex()}" if prefix else text
+    return f"{text} {prefix}" if prefix else text

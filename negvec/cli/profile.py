@@ -102,7 +102,8 @@ def median_cost(layer: Layer, work: Workload, runs: int) -> Cost:
     return first._replace(initiator=medians("initiator"), responder=medians("responder"))
 
 
-def _limit(ctx: click.Context, param: click.Parameter, value: int) -> int:
+def checked_limit(ctx: click.Context, param: click.Parameter, value: int) -> int:
+    """Refuse what is no frame size limit, before any work is done."""
     if value < 0 or 0 < value < SMALLEST_FRAME:
         raise click.BadParameter(f"{value} is neither 0 (no limit) nor at least {SMALLEST_FRAME}")
     return value
@@ -122,7 +123,7 @@ def _limit(ctx: click.Context, param: click.Parameter, value: int) -> int:
     "--initiator-limit",
     type=int,
     metavar="BYTES",
-    callback=_limit,
+    callback=checked_limit,
     default=0,
     show_default=True,
     help="The initiator's frame size limit in bytes; 0 means none.",
@@ -131,7 +132,7 @@ def _limit(ctx: click.Context, param: click.Parameter, value: int) -> int:
     "--responder-limit",
     type=int,
     metavar="BYTES",
-    callback=_limit,
+    callback=checked_limit,
     default=500_000,
     show_default=True,
     help="The responder's; the default is that of strfry's relays.",

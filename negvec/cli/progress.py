@@ -1,12 +1,16 @@
-"""Reading a file into a sealed storage, with a progress bar where somebody looks on."""
+"""Reading a file and sealing it, with a progress bar where somebody looks on."""
 
 from __future__ import annotations
 
+import logging
 import sys
+import time
 from typing import NamedTuple
 
 import negvec
-from negvec.cli.files import read_items
+from negvec.cli.files import FileItems, read_items
+
+logger = logging.getLogger(__name__)
 
 
 class Loaded(NamedTuple):
@@ -26,14 +30,15 @@ class Loaded(NamedTuple):
     repeats: int
 
 
-def load(path: str, *, skip_bad: bool = False, show: bool = True) -> Loaded:
-    """Read and seal a file.
+def read(path: str, *, skip_bad: bool = False, show: bool = True) -> FileItems:
+    """Read a file, showing how far it is if `show` and standard error is a terminal.
 
     Raises
     ------
     negvec.cli.files.FileError
         It can't be read, or has a malformed line and `skip_bad` is off.
     """
+    started = time.perf_counter()
     if not (show and sys.stderr.isatty()):
         items = read_items(path, skip_bad=skip_bad)
     else:
@@ -47,5 +52,13 @@ def load(path: str, *, skip_bad: bool = False, show: bool = True) -> Loaded:
                 bar.update(read - bar.n)
 
             items = read_items(path, skip_bad=skip_bad, progress=advance)
+    took = time.perf_counter() - started
+    logger.info("%s: %d items read in %.2f s, %d bad lines skipped", items.source, len(items), took, items.skipped)
+    return items
+
+
+def seal(items: FileItems) -> Loaded:
+    """Seal what was read."""
     storage = negvec.seal(items.created_at, items.ids, copy=False)
+    logger.info("%s: %d items sealed, %d there twice", items.source, len(storage), storage.repeats)
     return Loaded(storage, items.source, items.skipped, storage.repeats)

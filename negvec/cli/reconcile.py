@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import logging
+import os
 import time
 from typing import Any
 
@@ -11,10 +12,12 @@ import click
 import negvec
 from negvec import kernels
 from negvec.cli.files import write_ids
-from negvec.cli.profile import StageClock
-from negvec.cli.progress import Loaded, load
+from negvec.cli.profile import StageClock, checked_limit
+from negvec.cli.progress import Loaded, read, seal
 from negvec.items import ID_SIZE
 from negvec.protocol import Result, drive
+
+logger = logging.getLogger(__name__)
 
 
 @click.command()
@@ -29,11 +32,12 @@ from negvec.protocol import Result, drive
     type=int,
     default=0,
     metavar="BYTES",
+    callback=checked_limit,
     help="Largest message of either side; 0 (the default) for none, else 4096 or more.",
 )
 @click.option("--skip-bad", is_flag=True, help="Count malformed lines and pass over them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--quiet", is_flag=True, help="Print nothing; the exit status tells.")
+@click.option("--quiet", is_flag=True, help="Print no report; the exit status tells.")
 def reconcile(
     ours: str,
     theirs: str,
@@ -44,9 +48,10 @@ def reconcile(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    r"""Find what OURS and THEIRS lack of each other.
+    """Find what OURS and THEIRS lack of each other.
 
     Both files are read and sealed, and two sides in this process exchange the messages that two machines would.
+    Where --have or --need writes to standard output (-), the report goes to standard error.
 
     \b
     Examples:
@@ -58,6 +63,8 @@ def reconcile(
     """
     if ours == theirs == "-":
         raise click.UsageError("only one of the two files can be standard input")
+    if have is not None and need is not None and os.path.realpath(have) == os.path.realpath(need) != os.devnull:
+        raise click.UsageError("--have and --need would write to the same file")
     seconds: dict[str, float] = {}
 
     def timed(stage: str, call: Any, *arguments: Any, **options: Any) -> Any:
@@ -66,24 +73,31 @@ def reconcile(
         seconds[stage] = time.perf_counter() - started
         return result
 
-    timed("load kernels", kernels.load)
     show = not (quiet or as_json)
-    left: Loaded = timed("read and seal ours", load, ours, skip_bad=skip_bad, show=show)
-    right: Loaded = timed("read and seal theirs", load, theirs, skip_bad=skip_bad, show=show)
+    files = [
+        timed(f"read {side}", read, path, skip_bad=skip_bad, show=show)
+        for side, path in (("ours", ours), ("theirs", theirs))
+    ]
+    timed("load kernels", kernels.load)
+    right: Loaded = timed("seal theirs", seal, files.pop())  # what was read goes once it is sorted
+    left: Loaded = timed("seal ours", seal, files.pop())
     clock = StageClock()
     initiator = negvec.Negentropy(left.storage, frame_size_limit, watch=clock)
     responder = negvec.Negentropy(right.storage, frame_size_limit, watch=clock)
-    result: Result = clock.measure(drive, initiator, responder)
+    result: Result = clock.measure(drive, initiator, responder, _log_round)
     seconds |= {f"reconcile: {stage}": spent for stage, spent in clock.seconds.items()}
 
     for path, ids in ((have, result.have), (need, result.need)):
         if path is not None:
             write_ids(path, ids)
-    if as_json:
-        click.echo(_as_json(left, right, result, seconds))
-    elif not quiet:
-        _report(left, right, result, seconds)
+    if as_json or not quiet:
+        tell = _as_json if as_json else _report
+        click.echo(tell(left, right, result, seconds), err="-" in (have, need))
     return int(bool(len(result.have) or len(result.need)))
+
+
+def _log_round(rounds: int, up: int, down: int) -> None:
+    logger.info("round %d: %d bytes up and %d down so far", rounds, up, down)
 
 
 def _all_ids(left: Loaded, right: Loaded) -> int:
@@ -117,24 +131,22 @@ def _as_json(left: Loaded, right: Loaded, result: Result, seconds: dict[str, flo
     ).decode()
 
 
-def _report(left: Loaded, right: Loaded, result: Result, seconds: dict[str, float]) -> None:
+def _report(left: Loaded, right: Loaded, result: Result, seconds: dict[str, float]) -> str:
+    lines = []
     for role, loaded in (("ours", left), ("theirs", right)):
         notes = [f"{loaded.repeats:,} there twice"] * bool(loaded.repeats)
         notes += [f"{loaded.skipped:,} bad lines skipped"] * bool(loaded.skipped)
-        click.echo(f"{role:7} {len(loaded.storage):>12,} items  {loaded.name}{' (' if notes else ''}", nl=False)
-        click.echo(", ".join(notes) + (")" if notes else ""))
-    click.echo(f"have    {len(result.have):>12,} ids that only ours has")
-    click.echo(f"need    {len(result.need):>12,} ids that only theirs has")
-    total = result.bytes_up + result.bytes_down
-    click.echo(
-        f"rounds  {result.rounds:>12,}        {result.bytes_up:,} bytes up, {result.bytes_down:,} down, "
-        f"{total:,} in all"
-    )
+        told = f" ({', '.join(notes)})" if notes else ""
+        lines.append(f"{role:7} {len(loaded.storage):>12,} items  {loaded.name}{told}")
+    up, down = result.bytes_up, result.bytes_down
+    lines += [
+        f"have    {len(result.have):>12,} ids that only ours has",
+        f"need    {len(result.need):>12,} ids that only theirs has",
+        f"rounds  {result.rounds:>12,}        {up:,} bytes up, {down:,} down, {up + down:,} in all",
+    ]
     plain = _all_ids(left, right)
     if plain:
-        click.echo(f"        {total / plain:>12.1%} of the {plain:,} bytes that sending all ids would take")
-    click.echo("time")
-    for stage, spent in seconds.items():
-        if spent >= 5e-5:
-            click.echo(f"        {1e3 * spent:>12,.1f} ms     {stage}")
-    sys.stdout.flush()
+        lines.append(f"        {(up + down) / plain:>12.1%} of the {plain:,} bytes that sending all ids would take")
+    lines.append("time")
+    lines += [f"        {1e3 * spent:>12,.1f} ms     {stage}" for stage, spent in seconds.items() if spent >= 5e-5]
+    return "\n".join(lines)

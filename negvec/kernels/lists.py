@@ -27,7 +27,7 @@ from negvec.kernels._jit import (
     device,
     kernel,
 )
-from negvec.kernels.words import load_word
+from negvec.kernels.words import copy_row, load_word
 
 KEY_WORDS = 9  # a multiplier for each half word of an id, and a summand
 ID_SIZE = 32
@@ -258,3 +258,15 @@ def mark_repeats(
             heads[place] = entered
             entered += 1
     return marks
+
+
+@kernel(INT, OUT_WORD_ROWS, BYTES)
+def drop_marked(ids: Column, marks: Column) -> int:
+    """Close the gaps that marked ids leave, in place; returns how many are kept, in their order."""
+    kept = 0
+    for row in range(len(ids)):
+        if not marks[row]:
+            if kept < row:
+                copy_row(ids, kept, ids, row)
+            kept += 1
+    return kept

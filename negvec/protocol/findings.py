@@ -67,7 +67,8 @@ class Findings:
         self._have, self._need, self._need_tags = None, [], []
         have_out, need_out = np.empty(len(have), np.uint8), np.empty(len(need), np.uint8)
         if kernels.lists.mark_repeats(have, have_tags, need, need_tags, have_out, need_out):
-            have, need = have[have_out == 0], need[need_out == 0]
+            have = have[: kernels.lists.drop_marked(have, have_out)]
+            need = need[: kernels.lists.drop_marked(need, need_out)]
         return _as_ids(have), _as_ids(need)
 
     def _taken(self) -> tuple[Words, Tags]:

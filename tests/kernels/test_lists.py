@@ -243,6 +243,14 @@ def test_an_id_mentioned_a_thousand_times_stays_once() -> None:
     assert mark_repeats([b"a" * 32] * 1000, [b"a" * 32], random_key()) == ([1] * 1000, [1])
 
 
+@thorough
+@given(st.lists(st.tuples(st.binary(min_size=32, max_size=32), st.integers(0, 1)), max_size=40))
+def test_what_is_not_marked_moves_up_in_order(mentions: list[tuple[bytes, int]]) -> None:
+    words = as_words([an_id for an_id, _ in mentions]).copy()
+    kept = kernels.lists.drop_marked(words, np.array([mark for _, mark in mentions], np.uint8))
+    assert as_ids(words[:kept]) == [an_id for an_id, mark in mentions if not mark]
+
+
 # ---- linear time: chains of a keyed, strongly universal hash, whatever the ids
 
 
