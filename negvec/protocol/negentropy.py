@@ -149,7 +149,9 @@ class Negentropy:
         answer, settled = self._round.answer(data, findings)
         if len(answer) == 1:
             self._done = True
-            return Step(None, *findings.finish())
+            have, need = findings.finish()
+            self._round.watch("compare")
+            return Step(None, have, need)
         if settled > self._furthest or findings.marked > marked:
             self._furthest = max(self._furthest, settled)
             self._stalled = self._listing = 0
