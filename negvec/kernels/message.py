@@ -68,7 +68,7 @@ def _load_prefix(message: Column, at: Word, length: Word) -> Word:
     return word
 
 
-@kernel(INT, BYTES, OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES, OUT_BYTES, OUT_INTS, OUT_INTS, OUT_INTS)
+@kernel(INT, BYTES, OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES, OUT_BYTES, OUT_INTS, OUT_INTS, OUT_WORDS, OUT_INTS)
 def decode(
     message: Column,
     bound_at: Column,
@@ -77,18 +77,19 @@ def decode(
     modes: Column,
     payloads: Column,
     counts: Column,
+    state: Column,
     fault: Column,
 ) -> int:
-    """Read the ranges behind the version byte; returns how many there are, and fills as many as the columns hold.
+    """Read as many of the next ranges as the columns hold; returns how many there were.
 
-    `fault` becomes (0, 0), or the reason why the message can't be read and the byte offset where that showed.
-    O(ranges): ids are stepped over.
+    `state` is where to go on: the byte offset, 1 at first, and the timestamp and prefix of the bound before. `fault`
+    becomes (0, 0), or the reason why the message can't be read and the byte offset where that showed. O(ranges): ids
+    are stepped over.
     """
     fault[0] = fault[1] = 0
-    at, m = 1, 0
-    capacity = len(bound_at)
-    previous_at = before0 = before1 = before2 = before3 = np.uint64(0)
-    while at < len(message):
+    at, m = np.int64(state[0]), 0
+    previous_at, before0, before1, before2, before3 = state[1], state[2], state[3], state[4], state[5]
+    while at < len(message) and m < len(bound_at):
         fault[1] = at
         offset, end = _read_varint(message, at)
         if end < 0:
@@ -155,19 +156,20 @@ def decode(
                 fault[0] = LIST_TOO_LONG
                 return m
             at = end
-        if m < capacity:
-            bound_at[m] = timestamp
-            bound_ids[m, 0] = prefix0
-            bound_ids[m, 1] = prefix1
-            bound_ids[m, 2] = prefix2
-            bound_ids[m, 3] = prefix3
-            lengths[m] = length
-            modes[m] = mode
-            payloads[m] = at
-            counts[m] = count
+        bound_at[m] = timestamp
+        bound_ids[m, 0] = prefix0
+        bound_ids[m, 1] = prefix1
+        bound_ids[m, 2] = prefix2
+        bound_ids[m, 3] = prefix3
+        lengths[m] = length
+        modes[m] = mode
+        payloads[m] = at
+        counts[m] = count
         m += 1
         at += np.int64(count) * ID_SIZE + (FINGERPRINT_SIZE if mode == np.uint64(FINGERPRINT) else 0)
     fault[1] = 0
+    state[0], state[1], state[2], state[3] = np.uint64(at), previous_at, before0, before1
+    state[4], state[5] = before2, before3
     return m
 
 

@@ -52,33 +52,55 @@ class Ranges(NamedTuple):
     counts: Indices
 
 
-def decode(message: Bytes) -> Ranges:
-    """Read the ranges behind the version byte, in time and memory linear in the message.
+class Decoder:
+    """Reads a message range by range, in batches, in time and memory linear in what is read."""
 
-    Raises
-    ------
-    ProtocolError
-        With the byte offset and the reason.
-    """
-    fault = np.empty(2, np.int64)
-    room = len(message) // SMALLEST_RANGE + 1
-    while True:
-        ranges = Ranges(
-            Bounds(np.empty(room, np.uint64), np.empty((room, 32), np.uint8), np.empty(room, np.uint8)),
-            np.empty(room, np.uint8),
-            np.empty(room, np.int64),
-            np.empty(room, np.int64),
-        )
-        created_at, ids, lengths = ranges.bounds
+    def __init__(self, message: Bytes) -> None:
+        self._message = message
+        self._state = np.zeros(6, np.uint64)  # see negvec.kernels.message.decode
+        self._state[0] = 1  # the version byte is read
+
+    @property
+    def done(self) -> bool:
+        """Whether the message is at its end."""
+        return int(self._state[0]) >= len(self._message)
+
+    def read(self, most: int) -> Ranges:
+        """Read the next ranges, at most that many.
+
+        Raises
+        ------
+        ProtocolError
+            With the byte offset and the reason.
+        """
+        fault = np.empty(2, np.int64)
+        created_at, ids = np.empty(most, np.uint64), np.empty((most, 32), np.uint8)
+        lengths, modes = np.empty(most, np.uint8), np.empty(most, np.uint8)
+        payloads, counts = np.empty(most, np.int64), np.empty(most, np.int64)
         m = kernels.message.decode(
-            *(message, created_at, ids.view("<u8"), lengths, ranges.modes, ranges.payloads, ranges.counts, fault)
+            *(self._message, created_at, ids.view("<u8"), lengths, modes, payloads, counts, self._state, fault)
         )
         if fault[0]:
             raise ProtocolError(REASONS[int(fault[0])], int(fault[1]))
-        if m <= room:
-            bounds = Bounds(created_at[:m], ids[:m], lengths[:m])
-            return Ranges(bounds, ranges.modes[:m], ranges.payloads[:m], ranges.counts[:m])
-        room = m
+        return Ranges(Bounds(created_at[:m], ids[:m], lengths[:m]), modes[:m], payloads[:m], counts[:m])
+
+
+def decode(message: Bytes) -> Ranges:
+    """Read all ranges behind the version byte; raises as `Decoder.read`."""
+    decoder = Decoder(message)
+    batches = [decoder.read(len(message) // SMALLEST_RANGE + 1)]
+    while not decoder.done:
+        batches.append(decoder.read(2 * len(batches[-1].modes)))
+    return join(batches)
+
+
+def join(batches: list[Ranges]) -> Ranges:
+    """Batches of ranges that follow one another, as one."""
+    if len(batches) == 1:
+        return batches[0]
+    bounds = Bounds(*map(np.concatenate, zip(*(batch.bounds for batch in batches), strict=True)))
+    modes, payloads, counts = map(np.concatenate, zip(*(batch[1:] for batch in batches), strict=True))
+    return Ranges(bounds, modes, payloads, counts)
 
 
 class Layout(NamedTuple):

@@ -25,10 +25,11 @@ from negvec.protocol.codec import (
     SKIP,
     SMALLEST_RANGE,
     VERSION,
+    Decoder,
     Layout,
     Ranges,
-    decode,
     encode,
+    join,
 )
 from negvec.protocol.findings import Findings
 from negvec.protocol.policy import SplitPolicy
@@ -96,9 +97,7 @@ class Round:
         Returns the answer and, for the initiator, how far its items are settled: the own index at which the answer's
         first open range begins, or the size of the set.
         """
-        ranges = decode(message)
-        self.watch("decode")
-        rows = self._examine(message, ranges, kernels.message.PASS if findings else kernels.message.ANSWER)
+        ranges, rows = self._examine(message, kernels.message.PASS if findings else kernels.message.ANSWER)
         if not rows.actions.any():
             layout, reached = _EMPTY, len(rows.actions)
         else:
@@ -111,31 +110,34 @@ class Round:
         opened = layout.lo[layout.modes != SKIP]
         return self._write(layout), int(opened[0]) if len(opened) else len(self.storage)
 
-    def _examine(self, message: Bytes, ranges: Ranges, on_list: int) -> _Rows:
-        """Locate and compare the peer's ranges; under a limit only as many as the answer may have room for.
+    def _examine(self, message: Bytes, on_list: int) -> tuple[Ranges, _Rows]:
+        """Read, locate and compare the peer's ranges; under a limit only as many as the answer may have room for.
 
         A peer without a limit may ask far more than one limited frame can answer. Its ranges are gone through in
-        batches that double, until what they call for fills the frame for certain.
+        batches that double, until what they call for fills the frame for certain; what follows is left unread, as the
+        reference leaves it.
         """
-        most = len(ranges.modes)
-        batch = FIRST_BATCH if self.limit else most
-        batches: list[_Rows] = []
+        decoder = Decoder(message)
+        batch = FIRST_BATCH if self.limit else len(message) // SMALLEST_RANGE + 1
+        ranges: list[Ranges] = []
+        rows: list[_Rows] = []
         start = least = at = 0
         while True:
-            stop = min(start + batch, most)
-            rows = self._examine_batch(message, ranges, start, stop, at, on_list)
-            batches.append(rows)
-            if stop == most:
+            ranges.append(decoder.read(batch))
+            self.watch("decode")
+            rows.append(self._examine_batch(message, ranges[-1], start, at, on_list))
+            if decoder.done:
                 break
-            least += rows.least_answer()
-            if least > self.limit:
+            least += rows[-1].least_answer()
+            if self.limit and least > self.limit:
                 break
-            start, batch, at = stop, 2 * batch, int(rows.upper[-1])
-        return batches[0] if len(batches) == 1 else _Rows(*map(np.concatenate, zip(*batches, strict=True)))
+            start, batch, at = start + len(rows[-1].upper), 2 * batch, int(rows[-1].upper[-1])
+        return join(ranges), rows[0] if len(rows) == 1 else _Rows(*map(np.concatenate, zip(*rows, strict=True)))
 
-    def _examine_batch(self, message: Bytes, ranges: Ranges, start: int, stop: int, at: int, on_list: int) -> _Rows:
-        bounds, modes = ranges.bounds, ranges.modes[start:stop]
-        upper = self.storage.lower_bounds(bounds.created_at[start:stop], bounds.ids[start:stop])
+    def _examine_batch(self, message: Bytes, ranges: Ranges, start: int, at: int, on_list: int) -> _Rows:
+        """The ranges of a batch, whose first is row `start` and begins at the own index `at`."""
+        modes = ranges.modes
+        upper = self.storage.lower_bounds(ranges.bounds.created_at, ranges.bounds.ids)
         lower = np.empty_like(upper)
         lower[:1] = at
         lower[1:] = upper[:-1]
@@ -149,7 +151,7 @@ class Round:
         own = self.storage.fingerprints(lo, hi)
         differs, nothing = np.empty(len(asked), np.bool_), np.empty(len(asked), np.uint8)
         kernels.message.compare(
-            *(message, ranges.payloads[start:stop][asked], own.view("<u8"), NOTHING, differs.view(np.uint8), nothing)
+            *(message, ranges.payloads[asked], own.view("<u8"), NOTHING, differs.view(np.uint8), nothing)
         )
         empty[asked] = nothing
         self.watch("fingerprint")
