@@ -6,6 +6,7 @@ Items are kept as columns: `created_at`, (n,) uint64, and `ids`, (n, 32) uint8. 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -113,7 +114,8 @@ def as_timestamps(created_at: Any) -> Timestamps:
 
 
 def _refuse_masks(column: Any) -> None:
-    if isinstance(column, np.ma.MaskedArray):
+    masked = sys.modules.get("numpy.ma")  # who has a masked array has imported it; it is slow to import
+    if masked is not None and isinstance(column, masked.MaskedArray):
         raise TypeError("a masked array hides values; give column.compressed() or column.filled(...)")
 
 

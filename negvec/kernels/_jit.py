@@ -60,7 +60,11 @@ def kernel(result: types.Type, *arguments: types.Type) -> Callable[[Function], F
     """Compile the decorated function for one signature, without the GIL, cached on disk."""
 
     def compiled(function: Function) -> Function:
-        dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+        dispatcher = numba.njit(nogil=True, error_model="numpy")(function)
+        try:
+            dispatcher.enable_caching()
+        except RuntimeError:  # no folder can be written to, not even a cache of the user's: compiled for this process
+            logger.debug("no folder for numba's cache can be written to; kernels are compiled anew by each process")
         _widen_stamp(dispatcher)
         dispatcher.compile(result(*arguments))
         dispatcher.disable_compile()

@@ -40,7 +40,7 @@ PASS, SPLIT, LIST, ANSWER = 0, 1, 2, 3
 
 
 @device
-def _read_varint(message: Column, at: int) -> tuple[Word, int]:
+def _read_varint(message: Column, at: Word) -> tuple[Word, int]:
     """The varint at byte `at` and where it ends; or the negated reason why there is none."""
     value = np.uint64(0)
     for i in range(10):
