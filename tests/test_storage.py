@@ -606,7 +606,7 @@ def test_a_seal_that_was_broken_off_loses_nothing(
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr(kernels.order, "inspect", broken_off)
+        patch.setattr(kernels.checks, "inspect", broken_off)
         with pytest.raises(error):
             storage.seal()
     storage.seal()

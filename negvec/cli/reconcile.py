@@ -78,7 +78,7 @@ def reconcile(
         timed(f"read {side}", read, path, skip_bad=skip_bad, show=show)
         for side, path in (("ours", ours), ("theirs", theirs))
     ]
-    timed("load kernels", kernels.load)
+    timed("load kernels", kernels.load, kernels.ROUND)
     right: Loaded = timed("seal theirs", seal, files.pop())  # what was read goes once it is sorted
     left: Loaded = timed("seal ours", seal, files.pop())
     clock = StageClock()

@@ -7,15 +7,32 @@ asked for, as in `kernels.search.lower_bounds(...)`.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from negvec.kernels import lists, message, order, search, sha256, sums
+    from negvec.kernels import checks, lists, message, order, search, sha256, sums
 
-MODULES = ("lists", "message", "order", "search", "sha256", "sums")
+MODULES = ("checks", "lists", "message", "order", "search", "sha256", "sums")
 
-__all__ = ["MODULES", "lists", "load", "message", "order", "search", "sha256", "sums"]
+ROUND = ("checks", "lists", "message", "search", "sha256", "sums")
+"""The modules that every reconciliation needs."""
+
+__all__ = [
+    "MODULES",
+    "blocks",
+    "checks",
+    "edits",
+    "lists",
+    "load",
+    "message",
+    "order",
+    "plans",
+    "search",
+    "sha256",
+    "sums",
+]
 
 
 def __getattr__(name: str) -> ModuleType:
@@ -24,10 +41,10 @@ def __getattr__(name: str) -> ModuleType:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def load() -> str:
-    """Load all kernels, compiling those that are not in numba's cache; returns the folder of that cache."""
+def load(names: Iterable[str] = MODULES) -> str:
+    """Load modules, compiling what is not in numba's cache; returns the folder of that cache."""
     folders = []
-    for name in MODULES:
+    for name in names:
         module = importlib.import_module(f"{__name__}.{name}")
         for value in vars(module).values():
             if hasattr(value, "stats") and value.signatures:

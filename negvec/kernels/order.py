@@ -1,6 +1,6 @@
-"""Sorting items by (created_at, id as unsigned bytes), and dropping those that are there twice.
+"""Sorting items by (created_at, id as unsigned bytes).
 
-The usual input is sorted already, which `inspect` finds out in one pass. Else `sort` does: where the timestamps do not
+The usual input is sorted already, which `negvec.kernels.checks` finds out in one pass. Else `sort` does: where the timestamps do not
 ascend as they are, by a radix sort (stable, 11 bits a pass, over the bits in which timestamps differ at all: two passes
 for a set that spans a month of seconds) after which ids are moved once; and then by id where timestamps tie: runs of a
 few items by insertion, long runs by the same radix sort, eight bytes of the id at a time. The cost does not depend on
@@ -11,53 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from negvec.kernels._jit import (
-    INT,
-    OUT_INTS,
-    OUT_WORD_ROWS,
-    OUT_WORDS,
-    VOID,
-    WORD_ROWS,
-    WORDS,
-    Column,
-    device,
-    kernel,
-)
-from negvec.kernels.words import byte_swap, copy_bytes, copy_row
+from negvec.kernels._jit import WORDS, WORD_ROWS, OUT_WORDS, OUT_WORD_ROWS, VOID, Column, device, kernel
+from negvec.kernels.words import byte_swap, compare_ids, copy_bytes, copy_row
 
 DIGIT_BITS = 11  # 2048 counters fit the first-level cache
 ID_SIZE = 32
 SHORT_RUN = 128  # ids up to which insertion beats six radix passes over 2048 counters
-
-
-@device
-def _compare_ids(ids: Column, left: int, right: int) -> int:
-    """-1, 0 or 1 as id `left` is before, equal to or after id `right`."""
-    for k in range(4):
-        a, b = ids[left, k], ids[right, k]
-        if a != b:
-            return -1 if byte_swap(a) < byte_swap(b) else 1
-    return 0
-
-
-@kernel(VOID, WORDS, WORD_ROWS, INT, INT, OUT_INTS)
-def inspect(created_at: Column, ids: Column, start: int, stop: int, found: Column) -> None:
-    """Check rows `start .. stop` each against the row before it, in one pass that ends at the first descent.
-
-    found[0] becomes 1 where a row is less than the one before it; else found[1] the number of rows that equal it.
-    """
-    repeats = 0
-    previous = created_at[start - 1] if start > 0 else np.uint64(0)
-    for row in range(start, stop):
-        at = created_at[row]
-        if at <= previous and row > 0:
-            order = -1 if at < previous else -_compare_ids(ids, row - 1, row)
-            if order < 0:
-                found[0] = 1
-                return
-            repeats += order == 0
-        previous = at
-    found[1] = repeats
 
 
 @device
@@ -103,7 +62,7 @@ def _radix_sort(
 def _insertion_sort(ids: Column, start: int, stop: int) -> None:
     for row in range(start + 1, stop):
         place = row
-        while place > start and _compare_ids(ids, place - 1, place) > 0:
+        while place > start and compare_ids(ids, place - 1, place) > 0:
             for k in range(4):
                 word = ids[place, k]
                 ids[place, k] = ids[place - 1, k]
@@ -174,21 +133,3 @@ def sort(created_at: Column, ids: Column, sorted_at: Column, sorted_ids: Column)
         elif last - first > 1:
             _insertion_sort(sorted_ids, first, last)
         first = last
-
-
-@kernel(INT, WORDS, WORD_ROWS, OUT_WORDS, OUT_WORD_ROWS)
-def drop_repeats(created_at: Column, ids: Column, kept_at: Column, kept_ids: Column) -> int:
-    """Copy sorted items without those equal to the one before; returns how many were kept. In place works too."""
-    kept = 0
-    for row in range(len(created_at)):
-        if kept > 0 and created_at[row] == kept_at[kept - 1]:
-            same = True
-            for k in range(4):
-                same = same and ids[row, k] == kept_ids[kept - 1, k]
-            if same:
-                continue
-        kept_at[kept] = created_at[row]
-        for k in range(4):
-            kept_ids[kept, k] = ids[row, k]
-        kept += 1
-    return kept

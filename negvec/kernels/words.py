@@ -132,6 +132,16 @@ def id_before(ids: Column, row: int, word0: Word, word1: Word, word2: Word, word
 
 
 @device
+def compare_ids(ids: Any, left: int, right: int) -> int:
+    """-1, 0 or 1 as id `left` is before, equal to or after id `right`."""
+    for k in range(4):
+        a, b = ids[left, k], ids[right, k]
+        if a != b:
+            return -1 if byte_swap(a) < byte_swap(b) else 1
+    return 0
+
+
+@device
 def copy_row(target: Any, to: int, source: Any, row: int) -> None:
     """Copy an id from one (n, 4) matrix to another. (Assigning array rows takes numba a second more to compile.)"""
     for k in range(4):

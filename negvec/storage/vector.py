@@ -131,16 +131,16 @@ class Vector:
         words = as_words(ids)
         created_at = np.require(created_at, np.uint64, ["C", "A"])
         found = np.zeros(2, np.int64)
-        kernels.order.inspect(created_at, words, 0, n, found)
+        kernels.checks.inspect(created_at, words, 0, n, found)
         if found[0]:
             sorted_at, sorted_words = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
             kernels.order.sort(created_at, words, sorted_at, sorted_words)
             created_at, words, copy = sorted_at, sorted_words, False
             found[0] = 0
-            kernels.order.inspect(created_at, words, 0, n, found)
+            kernels.checks.inspect(created_at, words, 0, n, found)
         if found[1]:
             kept_at, kept_words = np.empty_like(created_at), np.empty_like(words)
-            kept = kernels.order.drop_repeats(created_at, words, kept_at, kept_words)
+            kept = kernels.checks.drop_repeats(created_at, words, kept_at, kept_words)
             created_at, words, copy = kept_at[:kept].copy(), kept_words[:kept].copy(), False
             self.repeats = n - kept
         self._keep(created_at, words, copy)

@@ -21,7 +21,7 @@ Timestamps = Callable[[np.random.Generator, int], list[int]]
 def inspect(rows: list[Item], start: int = 0, stop: int | None = None) -> tuple[bool, int]:
     """Whether a row is less than the one before, and, where none is, how many are equal to it."""
     found = np.zeros(2, np.int64)
-    kernels.order.inspect(*as_columns(rows), start, len(rows) if stop is None else stop, found)
+    kernels.checks.inspect(*as_columns(rows), start, len(rows) if stop is None else stop, found)
     return bool(found[0]), int(found[1])
 
 
@@ -44,7 +44,7 @@ def sort(rows: list[Item]) -> list[Item]:
 def drop_repeats(rows: list[Item]) -> list[Item]:
     created_at, words = as_columns(rows)
     kept_at, kept_words = np.empty_like(created_at), np.empty_like(words)
-    kept = kernels.order.drop_repeats(created_at, words, kept_at, kept_words)
+    kept = kernels.checks.drop_repeats(created_at, words, kept_at, kept_words)
     return as_items(kept_at[:kept], kept_words[:kept])
 
 
@@ -198,7 +198,7 @@ def test_an_id_that_differs_in_one_word_and_one_under_another_timestamp_are_no_r
 def test_repeats_are_dropped_in_place_too() -> None:
     rows = sorted([(i % 5, bytes([i % 3]) * 32) for i in range(60)])
     created_at, words = as_columns(rows)
-    kept = kernels.order.drop_repeats(created_at, words, created_at, words)
+    kept = kernels.checks.drop_repeats(created_at, words, created_at, words)
     assert as_items(created_at[:kept], words[:kept]) == sorted(set(rows))
 
 
