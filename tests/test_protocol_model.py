@@ -10,12 +10,14 @@ from collections.abc import Iterable
 
 import pytest
 import vectors
+from hearing import Listener, Range
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from model import Item, Model
+from model import END, FINGERPRINT, ID_LIST, SKIP, Bound, Item, Model, Writer, varint
 from vectors.conversation import Conversation, converse
 
 import negvec
+from negvec.protocol.round import FIRST_BATCH
 
 LATEST = 2**64 - 2
 
@@ -180,6 +182,49 @@ def test_messages_of_thousands_of_ranges(first: int, limits: tuple[int, int]) ->
     universe = [(i // 3, chance.randbytes(32)) for i in range(20_000)]
     ours, theirs = ([item for i, item in enumerate(universe) if i < first or chance.random() < 0.98] for _ in range(2))
     assert_agreed(ours, theirs, limits)
+
+
+FILLING = 57  # IdLists of 2 ids, 68 bytes each, leave 19 bytes of the 3896 that a frame of 4096 has before it closes
+HELD = [(i // 2, i.to_bytes(4, "big") * 8) for i in range(2000)]
+LISTENERS = {size: Listener(HELD[:size], 4096) for size in (2 * FILLING, 2 * FILLING + 1, len(HELD))}
+WRONG = b"\xa5" * 16
+NOTHING = Model([]).fingerprint(0, 0)
+
+
+def message_of(*ranges: Range) -> bytes:
+    out = Writer()
+    for bound, mode, payload in ranges:
+        out.range(bound, mode, payload)
+    return bytes(out.message)
+
+
+@pytest.mark.parametrize("initiates", [False, True], ids=["responder", "initiator"])
+@pytest.mark.parametrize("skips", [0, 1, 2])
+@pytest.mark.parametrize("theirs", [WRONG, NOTHING], ids=["something", "nothing"])
+@pytest.mark.parametrize("bound", [(FILLING + 5, b""), (5000, b"\1"), END], ids=["near", "far", "infinity"])
+@pytest.mark.parametrize("size", LISTENERS)
+def test_the_rules_for_a_range_at_which_the_frame_is_full(
+    size: int, bound: Bound, theirs: bytes, skips: int, initiates: bool
+) -> None:
+    """Our answer to a Fingerprint, of what we hold or of nothing, ends at every byte about that where frames close."""
+    for padding in range(32):
+        ranges: list[Range] = [((i + 1, b""), FINGERPRINT, WRONG) for i in range(FILLING)]
+        ranges[0] = (1, bytes(padding)), FINGERPRINT, WRONG  # the same bound as without: prefixes are zero-padded
+        ranges += [((FILLING + 1 + skip, b""), SKIP, b"") for skip in range(skips)]
+        ranges.append((bound, FINGERPRINT, theirs))
+        if bound != END:
+            ranges.append((END, FINGERPRINT, WRONG))
+        assert LISTENERS[size].hear(message_of(*ranges), initiates)
+
+
+@pytest.mark.parametrize("rest", [(END, FINGERPRINT, WRONG), (END, ID_LIST, varint(0))], ids=["fingerprint", "list"])
+@pytest.mark.parametrize("skips", [FIRST_BATCH - 2, FIRST_BATCH - 1, FIRST_BATCH, 3 * FIRST_BATCH - 1])
+def test_what_lies_behind_the_first_ranges_of_a_long_message(skips: int, rest: Range) -> None:
+    """A list of `listed` ids, which leaves some room in the frame, or none, for the range behind it."""
+    for listed in range(80, 130):
+        ranges: list[Range] = [((0, b""), SKIP, b"")] * skips
+        ranges.append(((listed // 2, b""), ID_LIST, varint(0)))
+        assert LISTENERS[len(HELD)].hear(message_of(*ranges, ((900, b""), SKIP, b""), rest), initiates=False)
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["as-recorded", "sides-turned"])

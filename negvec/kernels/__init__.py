@@ -21,14 +21,11 @@ ROUND = ("checks", "lists", "message", "search", "sha256", "sums")
 
 __all__ = [
     "MODULES",
-    "blocks",
     "checks",
-    "edits",
     "lists",
     "load",
     "message",
     "order",
-    "plans",
     "search",
     "sha256",
     "sums",

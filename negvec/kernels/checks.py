@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from negvec.kernels._jit import INT, WORDS, WORD_ROWS, OUT_INTS, OUT_WORDS, OUT_WORD_ROWS, VOID, Column, kernel
+from negvec.kernels._jit import INT, OUT_INTS, OUT_WORD_ROWS, OUT_WORDS, VOID, WORD_ROWS, WORDS, Column, kernel
 from negvec.kernels.words import compare_ids
 
 

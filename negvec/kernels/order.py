@@ -1,17 +1,17 @@
 """Sorting items by (created_at, id as unsigned bytes).
 
-The usual input is sorted already, which `negvec.kernels.checks` finds out in one pass. Else `sort` does: where the timestamps do not
-ascend as they are, by a radix sort (stable, 11 bits a pass, over the bits in which timestamps differ at all: two passes
-for a set that spans a month of seconds) after which ids are moved once; and then by id where timestamps tie: runs of a
-few items by insertion, long runs by the same radix sort, eight bytes of the id at a time. The cost does not depend on
-how far from sorted the input is, and has no quadratic case.
+The usual input is sorted already, which `negvec.kernels.checks` finds out in one pass. Else `sort` does: where the
+timestamps do not ascend as they are, by a radix sort (stable, 11 bits a pass, over the bits in which timestamps differ
+at all: two passes for a set that spans a month of seconds) after which ids are moved once; and then by id where
+timestamps tie: runs of a few items by insertion, long runs by the same radix sort, eight bytes of the id at a time. The
+cost does not depend on how far from sorted the input is, and has no quadratic case.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from negvec.kernels._jit import WORDS, WORD_ROWS, OUT_WORDS, OUT_WORD_ROWS, VOID, Column, device, kernel
+from negvec.kernels._jit import OUT_WORD_ROWS, OUT_WORDS, VOID, WORD_ROWS, WORDS, Column, device, kernel
 from negvec.kernels.words import byte_swap, compare_ids, copy_bytes, copy_row
 
 DIGIT_BITS = 11  # 2048 counters fit the first-level cache

@@ -41,7 +41,7 @@ def test_the_json_tells_what_the_reference_needed(shape: str, limits: tuple[int,
         assert list(layer[side]) == list(STAGES)
         assert all(seconds >= 0 for seconds in layer[side].values())
     assert layer["responder"]["compare"] == 0  # only the initiator learns the difference
-    assert (layer["initiator"]["compare"] > 0) == (shape != "identical")
+    assert layer["initiator"]["compare"] > 0  # at the least, the last pass over what was found
 
 
 def test_the_table_names_the_shape_and_every_stage() -> None:
