@@ -43,10 +43,25 @@ def inserted_into(kind: type[negvec.Vector]) -> Factory:
     return sealed
 
 
+def grown(created_at: Any, ids: Any) -> negvec.LiveIndex:
+    """A live index that has been filled in pieces, in no order, and has had items that are gone."""
+    live = negvec.LiveIndex()
+    created_at, ids = np.asarray(created_at, np.uint64), np.asarray(ids)
+    pieces = np.array_split(np.random.default_rng(len(ids)).permutation(len(ids)), 7)
+    for piece in pieces:
+        live.insert(created_at[piece], ids[piece])
+        live.snapshot()
+    live.erase(created_at[pieces[3]], ids[pieces[3]])
+    live.insert(created_at[pieces[3]], ids[pieces[3]])
+    return live
+
+
 STORAGES: dict[str, Factory] = {
     "Vector": inserted_into(negvec.Vector),
     "PrefixSumVector": inserted_into(negvec.PrefixSumVector),
     "seal": negvec.seal,
+    "LiveIndex": grown,
+    "Snapshot": lambda created_at, ids: grown(created_at, ids).snapshot(),
 }
 INSERTED = [negvec.Vector, negvec.PrefixSumVector]
 

@@ -12,22 +12,26 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from negvec.kernels import checks, lists, message, order, search, sha256, sums
+    from negvec.kernels import blocks, checks, edits, lists, message, order, plans, search, sha256, single, sums
 
-MODULES = ("checks", "lists", "message", "order", "search", "sha256", "sums")
+MODULES = ("blocks", "checks", "edits", "lists", "message", "order", "plans", "search", "sha256", "single", "sums")
 
 ROUND = ("checks", "lists", "message", "search", "sha256", "sums")
 """The modules that every reconciliation needs."""
 
 __all__ = [
     "MODULES",
+    "blocks",
     "checks",
+    "edits",
     "lists",
     "load",
     "message",
     "order",
+    "plans",
     "search",
     "sha256",
+    "single",
     "sums",
 ]
 
