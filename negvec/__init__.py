@@ -11,10 +11,11 @@
 
 import sys
 
-from negvec.errors import ProtocolError, SealError, UnsupportedVersion
+from negvec.errors import DamagedStorage, ProtocolError, SealError, UnsupportedVersion
 from negvec.items import ITEM
 from negvec.protocol import Negentropy, ReferencePolicy, Step, reconcile
 from negvec.storage import LiveIndex, PrefixSumVector, Storage, Vector, seal
+from negvec.storage import open_file as open
 from negvec.threads import set_threads
 
 if sys.byteorder != "little":
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ITEM",
+    "DamagedStorage",
     "LiveIndex",
     "Negentropy",
     "PrefixSumVector",
@@ -36,6 +38,7 @@ __all__ = [
     "Storage",
     "UnsupportedVersion",
     "Vector",
+    "open",
     "reconcile",
     "seal",
     "set_threads",

@@ -352,7 +352,8 @@ def test_a_write_that_is_broken_off_leaves_the_set_as_it_was(monkeypatch: pytest
     ):
         with monkeypatch.context() as patch:
             patch.setattr(kernels.edits, name, interrupted)
-            pytest.raises(KeyboardInterrupt, write)
+            with pytest.raises(KeyboardInterrupt):
+                write()
         assert_equal(live, before)
     live.insert(*columns([numbered(9000 + k) for k in range(900)]))
     assert_equal(live, before | {numbered(9000 + k) for k in range(900)})

@@ -12,9 +12,25 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from negvec.kernels import blocks, checks, edits, lists, message, order, plans, search, sha256, single, sums
+    from negvec.kernels import (
+        blocks,
+        checks,
+        edits,
+        lists,
+        message,
+        order,
+        plans,
+        search,
+        sha256,
+        single,
+        strides,
+        sums,
+    )
 
-MODULES = ("blocks", "checks", "edits", "lists", "message", "order", "plans", "search", "sha256", "single", "sums")
+MODULES = (
+    *("blocks", "checks", "edits", "lists", "message", "order", "plans"),
+    *("search", "sha256", "single", "strides", "sums"),
+)
 
 ROUND = ("checks", "lists", "message", "search", "sha256", "sums")
 """The modules that every reconciliation needs."""
@@ -32,6 +48,7 @@ __all__ = [
     "search",
     "sha256",
     "single",
+    "strides",
     "sums",
 ]
 

@@ -35,7 +35,7 @@ from negvec.kernels._jit import (
     kernel,
 )
 from negvec.kernels.addresses import Address, address_of, move_bytes, prefetch, word_at
-from negvec.kernels.sums import _add
+from negvec.kernels.sums import Sum, minus, nothing, plus, sum_at
 from negvec.kernels.words import byte_swap
 
 CAPACITY = 256  # items; a write copies a block or half of one, and the whole table (64 bytes a block) after a snapshot
@@ -49,8 +49,6 @@ BLOCK_WORDS = 5 * CAPACITY + 4 * (CAPACITY // STEP)
 
 ADDRESS, START, FIRST_AT, STAMP, SUM = range(5)  # columns of a table
 TABLE_WORDS = 8
-
-Sum = tuple[Word, Word, Word, Word]
 
 
 @device
@@ -166,31 +164,6 @@ def row_of(starts: Column, guide: Column, index: int) -> int:
     while row + 2 < len(starts) and starts[row + 1] <= index:
         row += 1
     return row
-
-
-@device
-def nothing() -> Sum:
-    """The sum of no ids."""
-    return np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
-
-
-@device
-def plus(left: Sum, right: Sum) -> Sum:
-    """left + right mod 2^256."""
-    return _add(left[0], left[1], left[2], left[3], right[0], right[1], right[2], right[3])
-
-
-@device
-def minus(left: Sum, right: Sum) -> Sum:
-    """left - right mod 2^256: the sum with the complement of `right`, and 1."""
-    more = _add(left[0], left[1], left[2], left[3], np.uint64(1), np.uint64(0), np.uint64(0), np.uint64(0))
-    return _add(more[0], more[1], more[2], more[3], ~right[0], ~right[1], ~right[2], ~right[3])
-
-
-@device
-def sum_at(address: Address) -> Sum:
-    """An id, or a row of sums, in a block."""
-    return word_at(address), word_at(address + 8), word_at(address + 16), word_at(address + 24)
 
 
 @device

@@ -34,12 +34,7 @@ from negvec.kernels.blocks import (
     STEP,
     SUM,
     SUMS,
-    Sum,
     count_of,
-    minus,
-    nothing,
-    plus,
-    sum_at,
     sum_before,
     sum_of_row,
 )
@@ -58,6 +53,7 @@ from negvec.kernels.plans import (
     ROW,
     TOTAL,
 )
+from negvec.kernels.sums import Sum, minus, nothing, plus, sum_at
 
 INT_ROWS = array(INT, 2)
 

@@ -21,12 +21,9 @@ from negvec.kernels.blocks import (
     count_of,
     find_place,
     find_row,
-    minus,
-    nothing,
-    plus,
-    sum_at,
 )
 from negvec.kernels.edits import copy_rows, move_items, sum_up
+from negvec.kernels.sums import minus, nothing, plus, sum_at
 from negvec.kernels.words import byte_swap
 
 SAME, DONE, LEFT = range(3)  # nothing to change, changed, and left to others

@@ -10,6 +10,7 @@ nothing at all.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from negvec.items import ID_SIZE, INFINITY, Timestamps, as_columns, from_events,
 from negvec.storage.arguments import as_words
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.snapshot import Snapshot, Version
+from negvec.storage.window import Window, Windowed
 
 SMALL_WRITE = 1024
 """Items up to which a write is done in place, while a snapshot has to wait: a millisecond if all are far apart."""
@@ -43,7 +45,7 @@ class Changes(NamedTuple):
     removed: int
 
 
-class LiveIndex:
+class LiveIndex(Windowed):
     """A set of items that grows and shrinks while it is reconciled.
 
     Any number of threads may write and read at once. Each write is seen as a whole or not at all, and by every snapshot
@@ -210,6 +212,18 @@ class LiveIndex:
     def fingerprint(self, lo: int, hi: int) -> bytes:
         """As `Snapshot.fingerprint`, of the items as they are now."""
         return self.snapshot().fingerprint(lo, hi)
+
+    def window(self, since: int | None = None, until: int | None = None) -> Window:
+        """As `Snapshot.window`, of the items as they are now; later writes do not change it."""
+        return self.snapshot().window(since, until)
+
+    def between(self, lower: tuple[int, bytes], upper: tuple[int, bytes]) -> Window:
+        """As `Snapshot.between`, of the items as they are now; later writes do not change it."""
+        return self.snapshot().between(lower, upper)
+
+    def save(self, path: str | os.PathLike[str], *, stride: int | None = None) -> None:
+        """As `Snapshot.save`, of the items as they are now; writes may go on meanwhile."""
+        self.snapshot().save(path, stride=stride)
 
     # ---- how a write is done
 

@@ -15,6 +15,7 @@ from negvec import kernels
 from negvec.items import ID_SIZE, ITEM, Ids, Timestamps
 from negvec.storage.arguments import as_bounds, as_indices, as_ranges
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
+from negvec.storage.window import Windowed
 from negvec.threads import shares, together
 
 _FINGERPRINTS_A_THREAD = 2048  # some 50 microseconds of work, what handing it over costs
@@ -44,7 +45,7 @@ class Version(NamedTuple):
     stamp: int
 
 
-class Snapshot:
+class Snapshot(Windowed):
     """An immutable storage (`negvec.Storage`): what a `LiveIndex` held when its `snapshot()` was called.
 
     It never changes, whatever happens to the index, and any number of sessions and threads may use it at once. Its
