@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from negvec import kernels
+from negvec.errors import DamagedStorage
 from negvec.items import ID_SIZE
 from negvec.protocol.codec import (
     FINGERPRINT,
@@ -141,6 +142,8 @@ class Round:
         lower = np.empty_like(upper)
         lower[:1] = at
         lower[1:] = upper[:-1]
+        if (upper < lower).any():  # the decoder has seen to it that bounds ascend
+            raise DamagedStorage("the storage's items are out of order: it is damaged, or was changed meanwhile")
         self.watch("locate")
         actions = np.zeros(len(modes), np.uint8)
         if on_list:

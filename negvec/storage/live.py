@@ -22,7 +22,7 @@ from negvec.items import ID_SIZE, INFINITY, Timestamps, as_columns, from_events,
 from negvec.storage.arguments import as_words
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.snapshot import Snapshot, Version
-from negvec.storage.window import Window, Windowed
+from negvec.storage.window import Progress, Window, Windowed
 
 SMALL_WRITE = 1024
 """Items up to which a write is done in place, while a snapshot has to wait: a millisecond if all are far apart."""
@@ -221,9 +221,11 @@ class LiveIndex(Windowed):
         """As `Snapshot.between`, of the items as they are now; later writes do not change it."""
         return self.snapshot().between(lower, upper)
 
-    def save(self, path: str | os.PathLike[str], *, stride: int | None = None) -> None:
+    def save(
+        self, path: str | os.PathLike[str], *, stride: int | None = None, progress: Progress | None = None
+    ) -> None:
         """As `Snapshot.save`, of the items as they are now; writes may go on meanwhile."""
-        self.snapshot().save(path, stride=stride)
+        self.snapshot().save(path, stride=stride, progress=progress)
 
     # ---- how a write is done
 

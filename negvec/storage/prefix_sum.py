@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,12 +13,11 @@ from negvec.errors import DamagedStorage
 from negvec.items import INFINITY, Timestamps, as_columns, from_events, from_structured
 from negvec.storage.seam import Indices, Words
 from negvec.storage.vector import Vector, frozen
+from negvec.storage.window import Progress
 from negvec.threads import together
 
 ITEMS_AT_ONCE = 1 << 16  # verified, or written to a file, at a time
 _ITEMS_FOR_TWO_THREADS = 50_000  # below, starting a thread costs what it saves
-
-Progress = Callable[[int, int], None]  # told how many items of how many are done
 
 
 class PrefixSumVector(Vector):

@@ -36,8 +36,9 @@ import numpy as np
 from negvec import kernels
 from negvec.errors import DamagedStorage, SealError
 from negvec.items import ID_SIZE
-from negvec.storage.prefix_sum import ITEMS_AT_ONCE, PrefixSumVector, Progress
+from negvec.storage.prefix_sum import ITEMS_AT_ONCE, PrefixSumVector
 from negvec.storage.seam import Storage
+from negvec.storage.window import Progress
 
 MAGIC = b"\x89negvec\n"  # no text begins so, and a transfer that rewrites line ends shows
 VERSION = 1
@@ -71,7 +72,9 @@ def _aligned(offset: int) -> int:
 # ---- writing
 
 
-def save(storage: Storage, path: str | os.PathLike[str], stride: int | None = None) -> None:
+def save(
+    storage: Storage, path: str | os.PathLike[str], stride: int | None = None, progress: Progress | None = None
+) -> None:
     """Write a sealed storage to a file; see `Windowed.save`. Memory does not grow with the storage."""
     every = getattr(storage, "stride", 1) if stride is None else stride
     if not 1 <= every < 2**31:
@@ -81,7 +84,7 @@ def save(storage: Storage, path: str | os.PathLike[str], stride: int | None = No
     temporary = f"{target}.{secrets.token_hex(4)}.tmp"
     try:
         with open(temporary, "xb") as stream:
-            _write(stream, storage, every)
+            _write(stream, storage, every, progress)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, target)
@@ -92,7 +95,7 @@ def save(storage: Storage, path: str | os.PathLike[str], stride: int | None = No
     _sync_folder(os.path.dirname(target))
 
 
-def _write(stream: BinaryIO, storage: Storage, stride: int) -> None:
+def _write(stream: BinaryIO, storage: Storage, stride: int, progress: Progress | None) -> None:
     count = len(storage)
     layout = Layout.of(count, stride)
     checksums = [0, 0, 0]
@@ -115,6 +118,8 @@ def _write(stream: BinaryIO, storage: Storage, stride: int) -> None:
         append(0, items["created_at"])
         append(1, ids)
         append(2, sums[:rows])
+        if progress is not None:
+            progress(start + len(items), count)
     stream.truncate(layout.end)
     stream.seek(0)
     stream.write(_header(count, stride, layout.end, *checksums))
@@ -142,9 +147,9 @@ def _sync_folder(folder: str) -> None:
 class MappedVector(PrefixSumVector):
     """A sealed storage in a file, mapped into memory: what is asked for is read, and nothing else.
 
-    `open` makes one. It can be used as a context manager. The file must not be written to while it is open: replace it
-    (as `save` does), and whoever has it open keeps the old one. If another program cuts it off, the operating system
-    ends this process when it reads on (SIGBUS).
+    `negvec.open` makes one. It can be used as a context manager. The file must not be written to while it is open:
+    replace it (as `save` does), and whoever has it open keeps the old one. If another program cuts it off, the
+    operating system ends this process when it reads on (SIGBUS).
 
     Raises
     ------
@@ -154,7 +159,7 @@ class MappedVector(PrefixSumVector):
 
     def __init__(self, name: str, mapped: mmap.mmap, count: int, stride: int, checksums: tuple[int, int, int]) -> None:
         super().__init__(stride)
-        self.name = name
+        self.name, self._mapped = name, mapped
         layout = Layout.of(count, stride)
         self._checksums = checksums
         self._id_words = np.frombuffer(mapped, np.uint64, 4 * count, layout.ids).reshape(-1, 4)
@@ -175,6 +180,7 @@ class MappedVector(PrefixSumVector):
     def close(self) -> None:
         """Let go of the file; it is unmapped when no array of it is in use any more."""
         self._created_at = None
+        self._mapped = mmap.mmap(-1, 1)
         self._id_words, self._limbs = np.empty((0, 4), np.uint64), np.zeros((1, 4), np.uint64)
         self._ids = self._id_words.view(np.uint8).reshape(-1, ID_SIZE)
 
@@ -203,6 +209,7 @@ class MappedVector(PrefixSumVector):
         DamagedStorage
             Something is wrong; the message says what.
         """
+        _expect(self._mapped, "MADV_SEQUENTIAL")
         super().verify(progress)
         columns = (("timestamps", self.created_at), ("ids", self._id_words), ("sums", self._limbs))
         for (section, column), expected in zip(columns, self._checksums, strict=True):
@@ -211,6 +218,7 @@ class MappedVector(PrefixSumVector):
                 checksum = zlib.crc32(column[start : start + ITEMS_AT_ONCE], checksum)
             if checksum != expected:
                 raise self._damage(f"the checksum of the {section} does not match")
+        _expect(self._mapped, "MADV_RANDOM")
 
     def _damage(self, reason: str) -> DamagedStorage:
         return DamagedStorage(f"{self.name}: {reason}")
@@ -240,7 +248,14 @@ def open_file(path: str | os.PathLike[str]) -> MappedVector:
         size = os.fstat(stream.fileno()).st_size
         count, stride, checksums = _read_header(name, stream.read(HEADER.size), size)
         mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
+    _expect(mapped, "MADV_RANDOM")  # ranges are asked for here and there: reading ahead would read it all
     return MappedVector(name, mapped, count, stride, checksums)
+
+
+def _expect(mapped: mmap.mmap, advice: str) -> None:
+    """Tell the operating system how the file will be read, where it takes advice."""
+    if hasattr(mmap, advice):
+        mapped.madvise(getattr(mmap, advice))
 
 
 def _read_header(name: str, header: bytes, size: int) -> tuple[int, int, tuple[int, int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from negvec.storage.seam import Bounds, Bytes, IdLists, Indices
 
 if TYPE_CHECKING:
     from negvec.storage.seam import Storage
+
+Progress = Callable[[int, int], None]  # told how many items of how many are done
 
 
 class Windowed:
@@ -63,7 +66,9 @@ class Windowed:
                 raise ValueError(f"an id prefix has up to {ID_SIZE} bytes, not {len(prefix)}")
         return _between(self, (_timestamp(lower[0], 0), lower[1]), (_timestamp(upper[0], 0), upper[1]))
 
-    def save(self: Storage, path: str | os.PathLike[str], *, stride: int | None = None) -> None:
+    def save(
+        self: Storage, path: str | os.PathLike[str], *, stride: int | None = None, progress: Progress | None = None
+    ) -> None:
         """Write the items and their sums to a file, which `negvec.open` maps; see `negvec.storage.sealed_file`.
 
         The file is written beside its place and moved there when it is whole: whatever happens, there is the old file
@@ -75,6 +80,8 @@ class Windowed:
             An existing file is replaced.
         stride : int, optional
             Every how many items a sum is kept; by default as this storage does, or 1.
+        progress : callable, optional
+            Called now and then with the number of items written, and that of all.
 
         Raises
         ------
@@ -83,7 +90,7 @@ class Windowed:
         """
         from negvec.storage.sealed_file import save  # here, since few programs save
 
-        save(self, path, stride)
+        save(self, path, stride, progress)
 
 
 def _timestamp(given: int | None, default: int) -> int:
