@@ -16,8 +16,10 @@ if TYPE_CHECKING:
         blocks,
         checks,
         edits,
+        hex,
         lists,
         message,
+        once,
         order,
         plans,
         search,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     )
 
 MODULES = (
-    *("blocks", "checks", "edits", "lists", "message", "order", "plans"),
+    *("blocks", "checks", "edits", "hex", "lists", "message", "once", "order", "plans"),
     *("search", "sha256", "single", "strides", "sums"),
 )
 
@@ -40,9 +42,11 @@ __all__ = [
     "blocks",
     "checks",
     "edits",
+    "hex",
     "lists",
     "load",
     "message",
+    "once",
     "order",
     "plans",
     "search",

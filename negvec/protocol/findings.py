@@ -29,10 +29,8 @@ class _Needs:
     def __init__(self) -> None:
         self._ids: list[Words] = []
         self._tags: list[Tags] = []
-        self._count = 0
 
-    def __len__(self) -> int:
-        return self._count
+        self.needed = 0  # ids appended so far, those that came twice counted twice
 
     def append(self, message: Bytes, starts: Indices, lengths: Indices, count: int) -> None:
         """Copy runs of ids, `count` in all, that begin at bytes of a message."""
@@ -40,7 +38,10 @@ class _Needs:
         kernels.lists.gather(message, starts, lengths, ids)
         self._ids.append(ids)
         self._tags.append(_hashed(ids)[1])
-        self._count += count
+        self.needed += count
+
+    def clear(self) -> None:
+        self._ids, self._tags = [], []
 
     def columns(self) -> tuple[Words, Tags]:
         if len(self._ids) != 1:
@@ -78,7 +79,7 @@ class Findings:
     @property
     def needed(self) -> int:
         """Ids listed so far that are not own, those that came twice counted twice."""
-        return len(self._need)
+        return self._need.needed
 
     def distinct_needs(self) -> int:
         """How many ids the peer has listed that are not own, each counted once: a pass over all of them."""
@@ -95,7 +96,7 @@ class Findings:
         if kernels.lists.mark_repeats(have, have_tags, need, need_tags, have_out, need_out):
             have = have[have_out == 0]
             need = need[: kernels.lists.drop_marked(need, need_out)]
-        return _as_ids(have), _as_ids(need)
+        return as_ids(have), as_ids(need)
 
     def _lacked(self) -> tuple[Words, Tags]:
         """The ids of own items that are lacked."""
@@ -103,11 +104,14 @@ class Findings:
             return _hashed(np.empty((0, 4), np.uint64))
         lo, hi = np.empty(self.marked, np.int64), np.empty(self.marked, np.int64)
         runs = kernels.lists.lacked_runs(self._have, lo, hi)
-        lo, hi = lo[:runs], hi[:runs]
+        return _hashed(self._ids_of(lo[:runs], hi[:runs]))
+
+    def _ids_of(self, lo: Indices, hi: Indices) -> Words:
+        """The ids of ranges of own items, one after another."""
         ids, first = self._storage.id_lists(lo, hi)
-        have = np.empty((int((hi - lo).sum()), 4), np.uint64)
-        kernels.lists.gather(ids.reshape(-1), ID_SIZE * first, hi - lo, have)
-        return _hashed(have)
+        found = np.empty((int((hi - lo).sum()), 4), np.uint64)
+        kernels.lists.gather(ids.reshape(-1), ID_SIZE * first, hi - lo, found)
+        return found
 
 
 def _hashed(ids: Words) -> tuple[Words, Tags]:
@@ -116,7 +120,8 @@ def _hashed(ids: Words) -> tuple[Words, Tags]:
     return ids, tags
 
 
-def _as_ids(words: Words) -> Ids:
+def as_ids(words: Words) -> Ids:
+    """Rows of four words as (n, 32) uint8."""
     return words.view(np.uint8).reshape(-1, ID_SIZE)
 
 
