@@ -18,6 +18,7 @@ COMMANDS = {
     "fingerprint": "Print the count and fingerprint of a set: are we in sync?",
     "index": "Sort and sum a file once, so that it opens at once.",
     "verify": "Check that such a file is sound.",
+    "sync": "Bring a store of events and a relay to the same set (NIP-77).",
     "relay": "Run a Nostr relay that reconciles (NIP-77).",
     "inspect": "Show what a message says, range by range.",
     "profile": "Show where the time of a reconciliation goes.",

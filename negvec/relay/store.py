@@ -278,6 +278,12 @@ class EventStore:
         for (json,) in self._reader().execute(sql, [*values, limit]):
             yield json
 
+    def events(self, ids: list[bytes]) -> list[tuple[bytes, bytes]]:
+        """The ids and JSON of those events that are stored, the newest first."""
+        self.expire_if_due()
+        sql = f"SELECT id, json FROM events WHERE id IN ({','.join('?' * len(ids))}) ORDER BY key"
+        return self._reader().execute(sql, ids).fetchall()
+
     def storage(self, asked: Filter, most: int) -> Storage:
         """The items that match, as a storage; more than `most` may be left out once there is one more than that.
 
