@@ -141,11 +141,11 @@ async def test_a_negentropy_session_shows_what_a_req_shows(tmp_path: Path) -> No
 @asynchronous
 async def test_a_malformed_message_harms_nobody(tmp_path: Path) -> None:
     chance = random.Random(3)
-    noise = [b"", b"[", b"[]", b"{}", b'["EVENT"]', b'["EVENT",5]', b'["EVENT",{}]', b'["REQ"]', b'["REQ","a"]', b"[5]",
-             b'["REQ","a",{"ids":5}]', b'["REQ","",{}]', b'["CLOSE"]', b'["CLOSE",[]]', b'["NEG-OPEN"]',
-             b'["NEG-MSG","x"]', b'["NEG-OPEN","s",{"kinds":"x"},"61"]', b'["NEG-OPEN","s",{},"zz"]', b'["FOO"]', b"\xff\xfe",
-             b"[" * 5000,
-             *(chance.randbytes(30) for _ in range(30))]  # fmt: skip
+    wrong = """ | [ | [] | {} | ["EVENT"] | ["EVENT",5] | ["EVENT",{}] | ["REQ"] | ["REQ","a"] | [5] | ["FOO"]
+        | ["REQ","a",{"ids":5}] | ["REQ","",{}] | ["CLOSE"] | ["CLOSE",[]] | ["NEG-OPEN"] | ["NEG-MSG","x"]
+        | ["NEG-OPEN","s",{"kinds":"x"},"61"] | ["NEG-OPEN","s",{},"zz"]"""
+    noise = [each.strip().encode() for each in wrong.split("|")]
+    noise += [b"\xff\xfe", b"[" * 5000, *(chance.randbytes(30) for _ in range(30))]
     async with relay_with(tmp_path, 10) as relay, connect(relay.url) as client, connect(relay.url) as other:
         for message in noise:
             await client.send(message, text=False)
