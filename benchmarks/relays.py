@@ -9,6 +9,8 @@ A relay process serves one side of a workload, and this process is a client with
 
 The events of the first three phases are made up: their ids are those of the workload, and nothing checks them. With
 --relay URL another relay, which has to hold the same set, is asked instead; --make FILE writes what ours would serve.
+Two URLs of any relays are synced with one another by way of a store: reconcile, transfer, identical and repeat, with
+their own events.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 
 import negvec
+from negvec.client import sync
 from negvec.nip77 import ClientSession
 from negvec.relay.store import EventStore, key_of
 from negvec.workloads import SHAPES, Side, pair
@@ -125,7 +128,11 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=5000, help="signed ones, of the transfer")
     parser.add_argument("--relay", metavar="URL", help="ask this relay instead")
     parser.add_argument("--make", metavar="FILE", type=Path, help="write the store, and stop")
+    parser.add_argument("urls", nargs="*", metavar="URL", help="two relays, to sync with one another")
     asked = parser.parse_args()
+    if asked.urls:
+        asyncio.run(sync_relays(*asked.urls))
+        return
 
     sides = pair(asked.shape, asked.n)
     if asked.make:
@@ -142,6 +149,31 @@ def main() -> None:
             phases(asked.relay, ours, theirs, asked.runs)
     if asked.relay is None:
         print(transfer(asked.events))
+
+
+async def sync_relays(first: str, second: str) -> None:
+    """Bring two relays to the same set by way of a store of this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = EventStore(Path(folder) / "between.db")
+        try:
+            for url, phase, direction in (
+                (first, "transfer first to store", "down"),
+                (second, "reconcile second", "none"),
+                (second, "transfer both ways", "both"),
+                (second, "identical", "none"),
+                (second, "repeat", "none"),
+                (first, "transfer second to first", "up"),
+                (first, "identical", "none"),
+            ):
+                report = await sync(url, store, direction=direction)
+                print(
+                    f"{phase:<26}{1000 * report.seconds:>10.1f} ms{report.rounds:>6} rounds"
+                    f"{report.bytes_up + report.bytes_down:>14,} bytes  have {len(report.have):,}, "
+                    f"need {len(report.need):,}, {report.downloaded + report.uploaded:,} moved",
+                    flush=True,
+                )
+        finally:
+            store.close()
 
 
 def phases(url: str, ours: negvec.Storage, theirs: negvec.Storage, runs: int) -> None:

@@ -102,7 +102,7 @@ def _status(report: Report, direction: str) -> int:
         left += len(report.need)
     if direction in ("down", "none"):
         left += len(report.have)
-    left += report.withheld + report.unwanted + report.rejected
+    left += report.withheld + report.unwanted + report.rejected + report.crowded
     return DIFFERENT if left else COMPLETE
 
 
@@ -117,6 +117,7 @@ def _told(report: Report) -> str:
         (report.withheld, "withheld by the relay"),
         (report.unwanted, "not taken by the store"),
         (report.rejected, "not taken by the relay"),
+        (report.crowded, "seconds with more events than the relay gives at once: some may be missing"),
         (report.paged, "windows read page by page, since the relay does not reconcile"),
     ):
         if count:

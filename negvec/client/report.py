@@ -29,6 +29,8 @@ class Report:
         Events that the relay gave and the store did not take: invalid, deleted or replaced.
     rejected : int
         Events that the relay did not take.
+    crowded : int
+        Seconds that hold more events than the relay gives at once, where it does not reconcile: some may be missing.
     refusals : list of Refusal
         Why stretches were not reconciled.
     seconds : float
@@ -46,5 +48,6 @@ class Report:
     withheld: int = 0
     unwanted: int = 0
     rejected: int = 0
+    crowded: int = 0
     refusals: list[Refusal] = field(default_factory=list)
     seconds: float = 0.0

@@ -33,6 +33,7 @@ DIRECTIONS = ("down", "up", "both", "none")
 
 MOST_WINDOWS = 4096  # of one sync; a relay that finds every one too large is not asked for ever
 PAGE = 500  # events of a REQ where there is no negentropy
+MOST_PAGE = 32_000  # of a single second; relays give less
 LARGEST_MESSAGE = 64 << 20  # bytes that the relay may send at once
 LARGEST_FRAME = 500_000  # bytes before hex, however much the relay would take
 
@@ -92,11 +93,15 @@ async def sync(
     if not url.startswith(("ws://", "wss://")):
         raise SyncError(f"{url}: a relay's URL begins with ws:// or wss://")
     started = time.perf_counter()
+    stated = await asyncio.to_thread(_stated_limits, url)
     if frame_size_limit is None:
-        frame_size_limit = await asyncio.to_thread(_frame_size, url)
+        most = stated.get("max_message_length")
+        known = type(most) is int
+        frame_size_limit = min(max((most - 2000) // 2, 4096), LARGEST_FRAME) if known else DEFAULT_FRAME_SIZE
     try:
         async with connect(url, max_size=LARGEST_MESSAGE, compression=None, open_timeout=idle_seconds) as socket:
             run = _Sync(socket, store, given, asked, direction, frame_size_limit, idle_seconds, progress)
+            run.largest_page = stated.get("max_limit")
             try:
                 await run.run()
             finally:
@@ -109,19 +114,17 @@ async def sync(
     return run.report
 
 
-def _frame_size(url: str) -> int:
-    """What the relay's NIP-11 document lets a message be, before hex."""
+def _stated_limits(url: str) -> dict[str, Any]:
+    """What the relay's NIP-11 document says that it takes."""
     import urllib.request
 
     try:
         request = urllib.request.Request("http" + url[2:], headers={"Accept": "application/nostr+json"})
         with urllib.request.urlopen(request, timeout=3) as response:
-            most = orjson.loads(response.read(1 << 20))["limitation"]["max_message_length"]
-    except Exception:  # whatever goes wrong, the default does
-        return DEFAULT_FRAME_SIZE
-    if type(most) is not int:
-        return DEFAULT_FRAME_SIZE
-    return min(max((most - 2000) // 2, 4096), LARGEST_FRAME)
+            limits = orjson.loads(response.read(1 << 20))["limitation"]
+    except Exception:  # whatever goes wrong, defaults do
+        return {}
+    return limits if isinstance(limits, dict) else {}
 
 
 class _Sync:
@@ -148,6 +151,7 @@ class _Sync:
         self._needed: set[bytes] = set()
         self._had: set[bytes] = set()
         self._heard = time.monotonic()
+        self.largest_page: Any = None  # events that the relay gives at once, if it says so
         self._turn = asyncio.Event()  # set whenever a session or page gets further
         self._prefix = secrets.token_hex(4)  # no session of another run, or relay, has these ids
         self._names = 0
@@ -194,12 +198,12 @@ class _Sync:
             if label in ("EVENT", "EOSE", "CLOSED") and self._page is not None and rest[:1] == [self._page_name]:
                 self._hear_page(label, rest)
             elif label in ("EVENT", "EOSE", "CLOSED") and rest[:1] and str(rest[0]).startswith("get"):
-                self._heard = time.monotonic()
-                await self._downloads.hear(label, rest)
-                await self._downloads.ask()
+                if await self._downloads.hear(label, rest):
+                    self._heard = time.monotonic()
+                    await self._downloads.ask()
             elif label == "OK":
-                self._heard = time.monotonic()
-                self._uploads.hear(rest)
+                if self._uploads.hear(rest):
+                    self._heard = time.monotonic()
             elif label in ("NOTICE", "CLOSED"):
                 logger.info("the relay says: %s", rest[-1] if rest else "")
                 await self._hear_session(message)
@@ -302,28 +306,36 @@ class _Sync:
         """Read all events of a window, the newest first, where the relay does not reconcile."""
         self.report.paged += 1
         own = await asyncio.to_thread(self._own, window)
-        unseen = {bytes(id) for id in own.items(0, len(own))["id"]}
-        missing = unseen.copy()
+        held = {bytes(id) for id in own.items(0, len(own))["id"]}
+        missing = held.copy()
         seen: set[bytes] = set()
-        until = window.until
+        until, limit = window.until, PAGE
         while until >= window.since:
-            events = await self._one_page(self._filter_of(Window(window.since, until)) | {"limit": PAGE})
+            events = await self._one_page(self._filter_of(Window(window.since, until)) | {"limit": limit})
             fresh = {bytes.fromhex(event["id"]): event for event in events if _has_id(event)}
-            times = [event["created_at"] for event in fresh.values()]
+            if not fresh:
+                break
             new = [id for id in fresh if id not in seen]
             seen.update(new)
             missing.difference_update(new)
-            need = [id for id in new if id not in unseen and id not in self._needed]
-            self._needed.update(need)  # they have come: nothing is left to be asked for
-            self.report.need += need
-            if self._direction in ("down", "both"):
-                for id in need:
-                    await self._downloads.store(fresh[id])
-            if not times:
-                break
-            # Events of the last second may be cut off; a page that brings nothing new has none left of it.
-            until = min(times) if new and min(times) < until else min(times) - 1
+            await self._take_page(fresh, [id for id in new if id not in held and id not in self._needed])
+            oldest = min(event["created_at"] for event in fresh.values())
+            if oldest < until:
+                until, limit = oldest, PAGE  # once more, since events of the oldest second may have been cut off
+            elif new and len(fresh) >= PAGE and limit < MOST_PAGE:
+                limit *= 4  # a second with more events than a page
+            else:
+                whole = type(self.largest_page) is int and len(fresh) < self.largest_page
+                self.report.crowded += len(fresh) >= PAGE and not whole
+                until, limit = oldest - 1, PAGE
         self._found(sorted(missing), [])
+
+    async def _take_page(self, events: dict[bytes, dict[str, Any]], need: list[bytes]) -> None:
+        self._needed.update(need)  # they have come: nothing is left to be asked for
+        self.report.need += need
+        if self._direction in ("down", "both"):
+            for id in need:
+                await self._downloads.store(events[id])
 
     async def _one_page(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
         self._names += 1

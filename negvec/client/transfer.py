@@ -50,28 +50,29 @@ class Downloads:
             self._open[name] = set(ids)
             await self._send(orjson.dumps(["REQ", name, {"ids": [id.hex() for id in ids]}]))
 
-    async def hear(self, label: str, rest: list[Any]) -> None:
-        """Take an EVENT, EOSE or CLOSED of one of the requests; others are not for this."""
+    async def hear(self, label: str, rest: list[Any]) -> bool:
+        """Take an EVENT, EOSE or CLOSED; whether it was of a request that is open."""
         name = rest[0] if rest and isinstance(rest[0], str) else ""
         left = self._open.get(name)
         if left is None:
-            return
+            return False
         if label == "EVENT":
-            await self._take(rest[1] if len(rest) > 1 else None, left)
-            return
+            return await self._take(rest[1] if len(rest) > 1 else None, left)
         del self._open[name]
         self._report.withheld += len(left)
         if label == "EOSE":
             await self._send(orjson.dumps(["CLOSE", name]))
         self._changed.set()
+        return True
 
-    async def _take(self, given: Any, left: set[bytes]) -> None:
+    async def _take(self, given: Any, left: set[bytes]) -> bool:
         id = given.get("id") if isinstance(given, dict) else None
         wanted = bytes.fromhex(id) if isinstance(id, str) and _is_id(id) else b""
         if wanted not in left:  # what was not asked for is not stored
-            return
+            return False
         left.discard(wanted)
         await self.store(given)
+        return True
 
     async def store(self, given: Any) -> None:
         """Check and store an event."""
@@ -135,16 +136,17 @@ class Uploads:
                 self._unanswered.add(id.hex())
                 await self._send(b'["EVENT",' + json + b"]")
 
-    def hear(self, rest: list[Any]) -> None:
-        """Take an OK."""
-        if len(rest) < 2 or rest[0] not in self._unanswered:
-            return
+    def hear(self, rest: list[Any]) -> bool:
+        """Take an OK; whether it was one that was waited for."""
+        if len(rest) < 2 or not isinstance(rest[0], str) or rest[0] not in self._unanswered:
+            return False
         self._unanswered.discard(rest[0])
         if rest[1] is True:
             self._report.uploaded += 1
         else:
             self._report.rejected += 1
         self._changed.set()
+        return True
 
     async def finish(self) -> None:
         """Send the rest, and wait for every OK."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -228,7 +229,11 @@ class Connection:
             asked = self._readable(given)
         except (InvalidFilter, Denied) as error:
             raise Refused(str(error)) from None
-        return self._relay.store.storage(asked, most)
+        try:
+            return self._relay.store.storage(asked, most)
+        except (sqlite3.Error, RuntimeError) as error:  # never a smaller set
+            logger.exception("a scan failed")
+            raise Refused("error: the store could not be read") from error
 
 
 def _event_frame(name: str, json: bytes) -> bytes:

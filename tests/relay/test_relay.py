@@ -139,6 +139,18 @@ async def test_a_negentropy_session_shows_what_a_req_shows(tmp_path: Path) -> No
 
 
 @asynchronous
+async def test_a_scan_that_fails_is_an_error_and_never_a_smaller_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with relay_with(tmp_path, 20) as relay, connect(relay.url) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(negvec.relay.store, "_where", lambda asked: ("WHERE no_such_column = 1", []))
+            _, session = await reconcile(client, NOTHING, {"authors": [pubkey(0)]})
+        assert session.refusal == ("other", "error: the store could not be read", None)
+        assert len((await reconcile(client, NOTHING, {"authors": [pubkey(0)]}))[0]) == 20
+
+
+@asynchronous
 async def test_a_malformed_message_harms_nobody(tmp_path: Path) -> None:
     chance = random.Random(3)
     wrong = """ | [ | [] | {} | ["EVENT"] | ["EVENT",5] | ["EVENT",{}] | ["REQ"] | ["REQ","a"] | [5] | ["FOO"]

@@ -118,6 +118,21 @@ async def test_a_relay_without_negentropy_is_read_page_by_page(tmp_path: Path) -
     theirs.close()
 
 
+@pytest.mark.parametrize(("most", "crowded"), [(5000, 0), (700, 1)])
+@asynchronous
+async def test_a_second_of_more_than_a_page_is_read_whole_or_said_to_be_crowded(
+    tmp_path: Path, most: int, crowded: int
+) -> None:
+    ours, theirs = EventStore(tmp_path / "ours.db"), filled(tmp_path / "theirs.db", range(1200), at=1_700_000_000)
+    theirs.put([events.parse(signed(k)) for k in range(1, 50)])
+    async with serve(theirs, port=0, settings=Settings(negentropy=False, max_limit=most)) as relay:
+        report = await sync(relay.url, ours)
+    assert report.crowded == crowded
+    assert report.downloaded == len(ours) == (1249 if not crowded else 749)
+    ours.close()
+    theirs.close()
+
+
 @asynchronous
 async def test_what_a_side_will_not_take_is_counted_and_not_asked_for_again(tmp_path: Path) -> None:
     ours, theirs = EventStore(tmp_path / "ours.db"), filled(tmp_path / "theirs.db", range(30))
