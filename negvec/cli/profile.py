@@ -187,15 +187,16 @@ def profile(
     of a round costs either side, in milliseconds and as a share: medians, without compilation and without the seal.
     """
     profiler = _profiler() if html is not None else None
+    layers = LAYERS | _over_sockets()
     ours, theirs = pair(shape, n, salt)
     work = Workload(negvec.seal(*ours), negvec.seal(*theirs), initiator_limit, responder_limit)
-    costs = {name: median_cost(layer, work, runs) for name, layer in LAYERS.items()}
+    costs = {name: median_cost(layer, work, runs) for name, layer in layers.items()}
     if as_json:
         asked = {"n": n, "shape": shape, "salt": salt, "runs": runs}
         limits = {"initiator_limit": initiator_limit, "responder_limit": responder_limit}
         sizes = {"initiator_items": len(work.ours), "responder_items": len(work.theirs)}
-        layers = {name: cost._asdict() for name, cost in costs.items()}
-        click.echo(orjson.dumps(asked | limits | sizes | {"layers": layers}))
+        by_layer = {name: cost._asdict() for name, cost in costs.items()}
+        click.echo(orjson.dumps(asked | limits | sizes | {"layers": by_layer}))
     else:
         click.echo(_heading(n, shape, work, runs))
         for name, cost in costs.items():
@@ -239,6 +240,16 @@ def _table(name: str, cost: Cost) -> str:
 
     lines += [row(stage, [column[stage] for column in columns]) for stage in both]
     return "\n".join([*lines, row("all stages", totals)])
+
+
+def _over_sockets() -> dict[str, Layer]:
+    """The layers over a websocket, if websockets is installed."""
+    over_sockets: dict[str, Layer]
+    try:
+        from negvec.cli.profile_sockets import LAYERS as over_sockets
+    except ImportError:
+        return {}
+    return dict(over_sockets)
 
 
 def _profiler() -> Any:

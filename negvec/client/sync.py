@@ -96,8 +96,9 @@ async def sync(
     stated = await asyncio.to_thread(_stated_limits, url)
     if frame_size_limit is None:
         most = stated.get("max_message_length")
-        known = type(most) is int
-        frame_size_limit = min(max((most - 2000) // 2, 4096), LARGEST_FRAME) if known else DEFAULT_FRAME_SIZE
+        frame_size_limit = DEFAULT_FRAME_SIZE
+        if isinstance(most, int):
+            frame_size_limit = min(max((most - 2000) // 2, 4096), LARGEST_FRAME)
     try:
         async with connect(url, max_size=LARGEST_MESSAGE, compression=None, open_timeout=idle_seconds) as socket:
             run = _Sync(socket, store, given, asked, direction, frame_size_limit, idle_seconds, progress)

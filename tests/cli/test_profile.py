@@ -51,7 +51,9 @@ def test_the_table_names_the_shape_and_every_stage() -> None:
     assert heading.startswith("20,000 scattered: ")
     assert "frames without limit" in heading
     record = RECORDS["scattered", 0, 0]
-    layers = {"library": STAGES, "NIP-77 text frames": (*STAGES, *FRAME_STAGES)}
+    framed = (*STAGES, *FRAME_STAGES)
+    layers = {"library": STAGES, "NIP-77 text frames": framed}
+    layers |= dict.fromkeys(("websocket, one process", "websocket, two processes"), (*framed, "socket"))
     for table, (layer, stages) in zip(tables, layers.items(), strict=True):
         assert f"{layer}: {record['rounds']} rounds, {record['bytes_up']:,} bytes up" in table
         assert f"{record['have_count']:,} have, {record['need_count']:,} need" in table
