@@ -2,6 +2,6 @@
 
 from negvec.protocol.drive import Result, drive, reconcile
 from negvec.protocol.negentropy import Negentropy, Step
-from negvec.protocol.policy import AdaptivePolicy, ReferencePolicy, SplitPolicy
+from negvec.protocol.policy import ReferencePolicy, SplitPolicy
 
-__all__ = ["AdaptivePolicy", "Negentropy", "ReferencePolicy", "Result", "SplitPolicy", "Step", "drive", "reconcile"]
+__all__ = ["Negentropy", "ReferencePolicy", "Result", "SplitPolicy", "Step", "drive", "reconcile"]

@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from negvec import kernels
 from negvec.errors import ProtocolError, UnsupportedVersion
 from negvec.items import ID_SIZE, Ids
-from negvec.protocol.codec import FINGERPRINT, ID_LIST, VERSION, VERSIONS
+from negvec.protocol.codec import VERSION, VERSIONS
 from negvec.protocol.findings import Findings
-from negvec.protocol.policy import AdaptivePolicy, ReferencePolicy, SplitPolicy
+from negvec.protocol.policy import ReferencePolicy, SplitPolicy
 from negvec.protocol.round import Round, Watch, as_bytes
 from negvec.protocol.stream import FindingsStream
-from negvec.protocol.worklist import Stretches, Worklist, both, taken
-from negvec.storage.seam import Bounds, Bytes, Storage
+from negvec.storage.seam import Storage
 
 SMALLEST_FRAME = 4096  # bytes; less may not hold one answer (reference, and NIP-77's relays)
 
@@ -98,7 +96,6 @@ class Negentropy:
         self._round = Round(storage, min(limit, LARGEST_FRAME), policy or ReferencePolicy(), watch)
         self._findings: Findings | None = None  # the initiator's
         self._stream = stream
-        self._worklist: Worklist | None = None  # an adaptive initiator's, once nearly everything mismatches
         self._done = False
         self._furthest = -1  # own index up to which items were settled at the best
         self._stalled = 0  # rounds without progress
@@ -156,7 +153,7 @@ class Negentropy:
             answer, _ = self._round.answer(data, None)
             return Step(answer, NO_IDS, NO_IDS)
         marked, needed = findings.marked, findings.needed
-        answer, settled = self._next_message(data, findings)
+        answer, settled = self._round.answer(data, findings)
         if len(answer) == 1:
             self._done = True
             have, need = findings.finish()
@@ -174,28 +171,6 @@ class Negentropy:
         if isinstance(findings, FindingsStream):
             return Step(answer, *findings.take())
         return Step(answer, NO_IDS, NO_IDS)
-
-    def _next_message(self, data: Bytes, findings: Findings) -> tuple[bytes, int]:
-        """What to send next, and how far that has come: see `Round.answer`; or how much was settled by a worklist."""
-        if self._worklist is not None:
-            answer, settled = self._worklist.reconcile(data)
-            return answer, self._furthest + settled
-        policy = self._round.policy
-        if not isinstance(policy, AdaptivePolicy):
-            return self._round.answer(data, findings)
-        ranges, rows = self._round.examine(data, kernels.message.PASS)
-        lo, hi = rows.lower[rows.asked], rows.upper[rows.asked]
-        if not policy.dense(int((ranges.modes == FINGERPRINT).sum()), lo, hi):
-            return self._round.answer_to(data, ranges, rows, findings)
-        listed = np.flatnonzero(ranges.modes == ID_LIST)
-        if len(listed):
-            findings.compare(data, ranges, listed, rows.lower[listed], rows.upper[listed])
-        self._worklist = Worklist(self._round, findings, policy.responder_limit)
-        zero = Bounds(np.zeros(1, np.uint64), np.zeros((1, 32), np.uint8), np.zeros(1, np.uint8))
-        lower = both(zero, ranges.bounds)  # each range begins where the one before ends
-        received = np.ones(len(rows.asked), np.bool_)
-        open_ranges = Stretches(lo, hi, taken(lower, rows.asked), taken(ranges.bounds, rows.asked), received)
-        return self._worklist.begin(open_ranges), self._furthest + 1
 
     def _check_progress(self, findings: Findings) -> None:
         """Give up a peer that can't be playing by the protocol.

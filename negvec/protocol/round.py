@@ -52,7 +52,7 @@ _EMPTY = Layout(
 )
 
 
-class Rows(NamedTuple):
+class _Rows(NamedTuple):
     """The peer's ranges, a row each, as they stand to our own items."""
 
     lower: Indices
@@ -89,8 +89,8 @@ class Round:
         lo, hi = np.zeros(1, np.int64), np.full(1, size)
         buckets = self._buckets(lo, hi)
         actions = np.where(buckets > 0, kernels.message.SPLIT, kernels.message.LIST).astype(np.uint8)
-        layout, _ = self._plan(everything, Rows(lo, hi, actions, np.zeros(1, np.uint8), lo, buckets), limit=0)
-        return self.write(layout)
+        layout, _ = self._plan(everything, _Rows(lo, hi, actions, np.zeros(1, np.uint8), lo, buckets), limit=0)
+        return self._write(layout)
 
     def answer(self, message: Bytes, findings: Findings | None) -> tuple[bytes, int]:
         """Answer a message: as the initiator that collects `findings`, or else as responder.
@@ -98,11 +98,7 @@ class Round:
         Returns the answer and, for the initiator, how far its items are settled: the own index at which the answer's
         first open range begins, or the size of the set.
         """
-        ranges, rows = self.examine(message, kernels.message.PASS if findings else kernels.message.ANSWER)
-        return self.answer_to(message, ranges, rows, findings)
-
-    def answer_to(self, message: Bytes, ranges: Ranges, rows: Rows, findings: Findings | None) -> tuple[bytes, int]:
-        """Answer a message that has been examined; see `answer`."""
+        ranges, rows = self._examine(message, kernels.message.PASS if findings else kernels.message.ANSWER)
         if not rows.actions.any():
             layout, reached = _EMPTY, len(rows.actions)
         else:
@@ -113,9 +109,9 @@ class Round:
                 findings.compare(message, ranges, listed, rows.lower[listed], rows.upper[listed])
                 self.watch("compare")
         opened = layout.lo[layout.modes != SKIP]
-        return self.write(layout), int(opened[0]) if len(opened) else len(self.storage)
+        return self._write(layout), int(opened[0]) if len(opened) else len(self.storage)
 
-    def examine(self, message: Bytes, on_list: int) -> tuple[Ranges, Rows]:
+    def _examine(self, message: Bytes, on_list: int) -> tuple[Ranges, _Rows]:
         """Read, locate and compare the peer's ranges; under a limit only as many as the answer may have room for.
 
         A peer without a limit may ask far more than one limited frame can answer. Its ranges are gone through in
@@ -125,7 +121,7 @@ class Round:
         decoder = Decoder(message)
         batch = FIRST_BATCH if self.limit else len(message) // SMALLEST_RANGE + 1
         ranges: list[Ranges] = []
-        rows: list[Rows] = []
+        rows: list[_Rows] = []
         start = least = at = 0
         while True:
             ranges.append(decoder.read(batch))
@@ -137,9 +133,9 @@ class Round:
             if self.limit and least > self.limit:
                 break
             start, batch, at = start + len(rows[-1].upper), 2 * batch, int(rows[-1].upper[-1])
-        return join(ranges), rows[0] if len(rows) == 1 else Rows(*map(np.concatenate, zip(*rows, strict=True)))
+        return join(ranges), rows[0] if len(rows) == 1 else _Rows(*map(np.concatenate, zip(*rows, strict=True)))
 
-    def _examine_batch(self, message: Bytes, ranges: Ranges, start: int, at: int, on_list: int) -> Rows:
+    def _examine_batch(self, message: Bytes, ranges: Ranges, start: int, at: int, on_list: int) -> _Rows:
         """The ranges of a batch, whose first is row `start` and begins at the own index `at`."""
         modes = ranges.modes
         upper = self.storage.lower_bounds(ranges.bounds.created_at, ranges.bounds.ids)
@@ -165,14 +161,14 @@ class Round:
         asked, lo, hi = asked[differs], lo[differs], hi[differs]
         buckets = self._buckets(lo, hi)
         actions[asked] = np.where(buckets > 0, kernels.message.SPLIT, kernels.message.LIST)
-        return Rows(lower, upper, actions, empty, asked + start, buckets)
+        return _Rows(lower, upper, actions, empty, asked + start, buckets)
 
     def _buckets(self, lo: Indices, hi: Indices) -> Indices:
         """Ask the policy, and hold it to what the protocol needs (see `SplitPolicy.buckets`)."""
         buckets = self.policy.buckets(lo, hi)
         return np.where(buckets < 2, 0, np.minimum(buckets, hi - lo)).astype(np.int64, copy=False)
 
-    def _plan(self, bounds: Bounds, rows: Rows, limit: int) -> tuple[Layout, int]:
+    def _plan(self, bounds: Bounds, rows: _Rows, limit: int) -> tuple[Layout, int]:
         """Lay out the answer; returns it and how many of the peer's ranges it goes through."""
         lo, hi = rows.lower[rows.asked], rows.upper[rows.asked]
         parts = int(np.maximum(rows.buckets, 1).sum())
@@ -211,8 +207,7 @@ class Round:
             (item,) = self.storage.items(cut, cut + 1)
             created_at[-2], ids[-2], lengths[-2] = item["created_at"], item["id"], 32
 
-    def write(self, layout: Layout) -> bytes:
-        """Write a message that is laid out."""
+    def _write(self, layout: Layout) -> bytes:
         if not len(layout.modes):
             return bytes([VERSION])
         hashed = layout.modes == FINGERPRINT
