@@ -12,12 +12,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from negvec.kernels import checks, lists, message, order, search, sha256, sums
+    from negvec.kernels import checks, lists, message, order, search, sha256, sums, worklist
 
-MODULES = ("checks", "lists", "message", "order", "search", "sha256", "sums")
+MODULES = ("checks", "lists", "message", "order", "search", "sha256", "sums", "worklist")
 
 ROUND = ("checks", "lists", "message", "search", "sha256", "sums")
-"""The modules that every reconciliation needs."""
+"""The modules that every reconciliation needs; `worklist` comes with policies that keep account of open ranges."""
 
 __all__ = [
     "MODULES",
@@ -29,6 +29,7 @@ __all__ = [
     "search",
     "sha256",
     "sums",
+    "worklist",
 ]
 
 

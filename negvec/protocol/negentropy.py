@@ -12,7 +12,8 @@ from negvec.items import ID_SIZE, Ids
 from negvec.protocol.codec import VERSION, VERSIONS
 from negvec.protocol.findings import Findings
 from negvec.protocol.policy import ReferencePolicy, SplitPolicy
-from negvec.protocol.round import Round, Watch, as_bytes
+from negvec.protocol.round import Round, as_bytes
+from negvec.protocol.stages import Watch
 from negvec.storage.seam import Storage
 
 SMALLEST_FRAME = 4096  # bytes; less may not hold one answer (reference, and NIP-77's relays)
