@@ -13,7 +13,7 @@ import sys
 
 from negvec.errors import ProtocolError, SealError, UnsupportedVersion
 from negvec.items import ITEM
-from negvec.protocol import Negentropy, ReferencePolicy, Step, reconcile
+from negvec.protocol import AdaptivePolicy, Negentropy, ReferencePolicy, Step, reconcile
 from negvec.storage import PrefixSumVector, Storage, Vector, seal
 from negvec.threads import set_threads
 
@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ITEM",
+    "AdaptivePolicy",
     "Negentropy",
     "PrefixSumVector",
     "ProtocolError",

@@ -1,7 +1,8 @@
 """The protocol: messages in, messages out, no input or output of its own."""
 
+from negvec.protocol.adaptive import AdaptivePolicy
 from negvec.protocol.drive import Result, drive, reconcile
 from negvec.protocol.negentropy import Negentropy, Step
 from negvec.protocol.policy import ReferencePolicy, SplitPolicy
 
-__all__ = ["Negentropy", "ReferencePolicy", "Result", "SplitPolicy", "Step", "drive", "reconcile"]
+__all__ = ["AdaptivePolicy", "Negentropy", "ReferencePolicy", "Result", "SplitPolicy", "Step", "drive", "reconcile"]

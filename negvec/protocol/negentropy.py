@@ -11,9 +11,10 @@ from negvec.errors import ProtocolError, UnsupportedVersion
 from negvec.items import ID_SIZE, Ids
 from negvec.protocol.codec import VERSION, VERSIONS
 from negvec.protocol.findings import Findings
-from negvec.protocol.policy import ReferencePolicy, SplitPolicy
+from negvec.protocol.policy import PacingPolicy, ReferencePolicy, SplitPolicy
 from negvec.protocol.round import Round, as_bytes
 from negvec.protocol.stages import Watch
+from negvec.protocol.worklist import PacedRound
 from negvec.storage.seam import Storage
 
 SMALLEST_FRAME = 4096  # bytes; less may not hold one answer (reference, and NIP-77's relays)
@@ -79,7 +80,7 @@ class Negentropy:
         storage: Storage,
         frame_size_limit: int = 0,
         *,
-        policy: SplitPolicy | None = None,
+        policy: SplitPolicy | PacingPolicy | None = None,
         watch: Watch | None = None,
     ) -> None:
         limit = operator.index(frame_size_limit)
@@ -88,7 +89,12 @@ class Negentropy:
         if not isinstance(storage, Storage):
             raise TypeError(f"storage is a sealed storage such as negvec.seal makes, not {type(storage).__name__}")
         len(storage)  # raises SealError before the seal
-        self._round = Round(storage, min(limit, LARGEST_FRAME), policy or ReferencePolicy(), watch)
+        limit = min(limit, LARGEST_FRAME)
+        self._round: Round | PacedRound
+        if isinstance(policy, PacingPolicy):
+            self._round = PacedRound(storage, limit, policy, watch)
+        else:
+            self._round = Round(storage, limit, policy or ReferencePolicy(), watch)
         self._findings: Findings | None = None  # the initiator's
         self._done = False
         self._furthest = -1  # own index up to which items were settled at the best
