@@ -41,8 +41,8 @@ CUT = 255  # prefix length that marks a bound still to be filled in, between the
 CLOSING = 19  # bytes of a Fingerprint range to infinity
 WIDEST_BOUND = 44  # bytes of a bound: a varint of 10, the length, an id
 
-EXACT, STEPS = 16, 8  # widths below EXACT are counted each, wider ones in STEPS bins for every doubling
-BINS = EXACT + 60 * STEPS
+STEPS = 8  # bins of widths for every doubling; those below 2 * STEPS are counted each
+BINS = 64 * STEPS
 
 
 @device
@@ -184,12 +184,19 @@ def refine(
 
 @device
 def _bin(width: int) -> int:
-    """Where a width is counted: bins are an eighth of it wide at most."""
+    """Where a width is counted: the first widths each, then in bins an eighth as wide."""
     step = 0
     while width >= 2 * STEPS:
         width >>= 1
         step += 1
     return STEPS * step + width
+
+
+@kernel(VOID, INTS, OUT_INTS)
+def count_widths(widths: Column, counts: Column) -> None:
+    """Add each width to the count of its bin."""
+    for m in range(len(widths)):
+        counts[_bin(widths[m])] += 1
 
 
 @kernel(VOID, INTS, INTS, INTS, INTS, BYTES, BYTES, OUT_INTS, OUT_INTS, OUT_INTS, OUT_INTS, OUT_INTS, OUT_INTS)
@@ -210,9 +217,10 @@ def observe(
     """What an answer tells about the Fingerprints asked for, own items [asked_lo, asked_hi), ascending, none empty.
 
     part[j] becomes the asked range of which range j of the answer is a part, or -1; parts[g] and mismatches[g] into how
-    many parts asked range g was split and how many of them differ. `matched` and `differed` count all Fingerprints,
-    ours and theirs, that turned out to match or differ, by the bin of their width. unanswered[0] counts asked ranges
-    that the answer only sums up, or cuts.
+    many parts asked range g was split and how many of them differ. `matched` and `differed` count the Fingerprints that
+    turned out to match or differ by the bin of their width: the parts of what was split in place of the whole, that
+    the one difference which is there for certain counts only once. unanswered[0] counts asked ranges that the answer
+    only sums up, or cuts.
     """
     for j in range(len(upper)):
         part[j] = -1
@@ -229,7 +237,6 @@ def observe(
         elif lower[j] < asked_lo[g] or upper[j] > asked_hi[g]:
             unanswered[0] += differs[j]
         else:
-            differed[place] += 1
             k = j
             while k < len(upper) and upper[k] <= asked_hi[g] and modes[k] == FINGERPRINT:
                 part[k] = g

@@ -97,7 +97,9 @@ class AdaptivePolicy:
         # The cube root is where F b + 2 sqrt(32 F s / b), what b ranges and the leaves that they lead to cost, is least.
         events = own / np.maximum(spacing, 1.0)
         ideal = np.ceil(events * np.cbrt(ID_COST / FINGERPRINT_COST * spacing)).astype(np.int64)
-        return np.where(own <= longest, 0, np.clip(ideal, 2, most))
+        # Cut at once into what is listed next, where 16 ranges do that: a round less is worth more than the few bytes.
+        ideal = np.maximum(ideal, np.minimum(-(-own // (LONGEST_LEAF + 1)), ReferencePolicy.BUCKETS))
+        return np.where(own <= longest, 0, np.clip(ideal, 2, np.minimum(most, ReferencePolicy.BUCKETS)))
 
 
 class Choice(NamedTuple):
@@ -119,9 +121,11 @@ class AdaptivePace:
         self._density = 0.0
         self._sure = False
         self._most_parts = 2**62
+        self._limit = 0
 
     def first(self, size: int, limit: int) -> int:
         """See `Pace.first`: as the reference, but for short sets, of which it sends all ids."""
+        self._limit = limit
         if size < 2:
             return 0
         if size >= 2 * ReferencePolicy.BUCKETS:
@@ -131,9 +135,9 @@ class AdaptivePace:
     def learn(self, lesson: Lesson) -> None:
         """See `Pace.learn`; the last answer counts twice as much as the one before."""
         self._matched = self._matched / 2 + lesson.matched
-        self._differed = self._differed / 2 + lesson.differed
-        matched, differed = self._matched.sum(), self._differed.sum()
-        self._sure = bool(matched > SURE * (matched + differed))
+        self._differed = self._differed / 2 + lesson.differed - lesson.known
+        matched, differed = lesson.matched.sum(), lesson.differed.sum()
+        self._sure = self._sure or bool(matched > SURE * (matched + differed))
         self._density = _density(self._matched, self._differed)
         self._learn_frame(lesson)
 
@@ -162,11 +166,11 @@ class AdaptivePace:
         """See `Pace.request`."""
         if self._sure:
             densities = np.where(dense, np.maximum(densities, self._density), densities)
-        choice = choose(widths, densities)
+        choice = choose(widths, densities, self._up_cost())
         expected = choice.expected * np.maximum(choice.buckets, 1)
         room = self._room()
         rows = np.arange(len(widths))
-        if not self._sure and expected.sum() > (room or ROUND_WORTH * 8):
+        if not self._sure and expected.sum() > (4 * PROBE):
             probed = np.cumsum(np.where(dense, expected, 0.0)) <= PROBE
             rows = np.flatnonzero(~dense | probed)
             if not len(rows):
@@ -183,19 +187,28 @@ class AdaptivePace:
                 rows, buckets = rows[: whole + 1], buckets[: whole + 1]
         return Request(rows, buckets, min(parts, self._most_parts))
 
+    def _up_cost(self) -> float:
+        """What a byte up costs, a byte down being 1: the narrower a frame, the more of a round a byte takes."""
+        up, down = (1 + ROUND_WORTH / limit if limit else 1.0 for limit in (self._limit, self._frame))
+        return max(up / down, 1.0)
+
     def _room(self) -> float:
         """Bytes to ask for; somewhat more than is thought to fit until a full frame was seen. 0 for no limit."""
         return self._frame * (1.0 if self._frame_known else 1.1)
 
 
-def choose(widths: Indices, densities: Densities) -> Choice:
-    """How to cut open ranges of that many own items, given the differences per item expected in them."""
+def choose(widths: Indices, densities: Densities, up_cost: float = 1.0) -> Choice:
+    """How to cut open ranges of that many own items, given the differences per item expected in them.
+
+    `up_cost` is what a byte up costs, a byte down being 1.
+    """
+    fingerprint_cost = FINGERPRINT_COST * up_cost
     own = widths.astype(np.float64)
     spacing = _spacing(widths, densities)
-    leaf = _leaf(spacing, densities)
-    by_leaves = FINGERPRINT_COST * spacing / leaf + ID_COST * leaf
-    wide = np.maximum((ID_COST / FINGERPRINT_COST * 2 * spacing) ** (2 / 3), NARROWEST_SPLIT)
-    by_splits = FINGERPRINT_COST * spacing / wide + SPLIT_COST + 2 * np.sqrt(ID_COST * FINGERPRINT_COST / 16 * wide)
+    leaf = _leaf(spacing, densities, fingerprint_cost)
+    by_leaves = fingerprint_cost * spacing / leaf + ID_COST * leaf
+    wide = np.maximum((4 * np.sqrt(fingerprint_cost / ID_COST) * spacing) ** (2 / 3), NARROWEST_SPLIT)
+    by_splits = fingerprint_cost * spacing / wide + SPLIT_COST + 2 * np.sqrt(ID_COST * fingerprint_cost / 16 * wide)
     excess = by_leaves - by_splits
     splits = (excess > 0) & (own >= 2 * NARROWEST_SPLIT)
     saved = float((excess * own / np.maximum(spacing, 1.0))[splits].sum())
@@ -217,19 +230,17 @@ def _spacing(widths: Indices, densities: Densities) -> Densities:
     return own * -np.expm1(-events) / events
 
 
-def _leaf(spacing: Densities, densities: Densities) -> Densities:
+def _leaf(spacing: Densities, densities: Densities, fingerprint_cost: float = FINGERPRINT_COST) -> Densities:
     """The width of leaves that cost least."""
-    start = np.sqrt(FINGERPRINT_COST / ID_COST * spacing)
+    start = np.sqrt(fingerprint_cost / ID_COST * spacing)
     leaf = start * np.exp(np.minimum(densities * start / 2, 0.5))
     leaf = start * np.exp(np.minimum(densities * leaf / 2, 0.5))
     return np.clip(np.where(densities > ALL_DIFFERENT, LONGEST_LEAF, leaf), 1.0, LONGEST_LEAF)
 
 
-def _counts(widths: Indices) -> Densities:
-    counts = np.zeros(kernels.worklist.BINS)
-    width = np.maximum(widths, 1)
-    step = np.maximum(np.frexp(width.astype(np.float64))[1] - 4, 0)
-    np.add.at(counts, kernels.worklist.STEPS * step + (width >> step), 1.0)
+def _counts(widths: Indices) -> Indices:
+    counts = np.zeros(kernels.worklist.BINS, np.int64)
+    kernels.worklist.count_widths(widths, counts)
     return counts
 
 

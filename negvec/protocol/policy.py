@@ -98,6 +98,9 @@ class Lesson(NamedTuple):
     ----------
     matched, differed : ndarray of int64, shape (bins,)
         How many Fingerprints of which width turned out to be the same or not; see `negvec.kernels.worklist.observe`.
+    known : ndarray of float64, shape (bins,)
+        How many of the ranges that they are parts of were known to differ, by their width: of each of those, one
+        difference was certain.
     size : int
         Bytes of the answer.
     asked : int
@@ -108,6 +111,7 @@ class Lesson(NamedTuple):
 
     matched: Indices
     differed: Indices
+    known: Densities
     size: int
     asked: int
     unanswered: int

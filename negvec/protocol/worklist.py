@@ -119,7 +119,10 @@ class PacedRound(Watched):
             *(asked_lo, asked_hi, heard.lower, heard.upper, ranges.modes, heard.differs),
             *(part, parts, mismatches, matched, differed, unanswered),
         )
-        talk.pace.learn(Lesson(matched, differed, len(message), talk.parts, int(unanswered[0])))
+        known = np.zeros(kernels.worklist.BINS, np.int64)
+        kernels.worklist.count_widths((talk.open.hi - talk.open.lo)[talk.asked > 0], known)
+        heeded = 1 - unanswered[0] / max(talk.parts, 1)
+        talk.pace.learn(Lesson(matched, differed, known * heeded, len(message), talk.parts, int(unanswered[0])))
         split = np.flatnonzero(parts)
         density, dense = np.zeros(len(parts)), np.zeros(len(parts), np.bool_)
         density[split], dense[split] = talk.pace.densities(
