@@ -90,7 +90,7 @@ def _copy_bound(
 @kernel(
     INT,
     *(WORDS, WORD_ROWS, BYTES, WORDS, WORD_ROWS, BYTES, INTS, INTS, BYTES),
-    *(WORDS, WORD_ROWS, BYTES, INTS, BYTES),
+    *(WORDS, WORD_ROWS, BYTES, INTS, BYTES, INT),
     *(OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES, OUT_WORDS, OUT_WORD_ROWS, OUT_BYTES, OUT_INTS, OUT_INTS),
     *(OUT_INTS, OUT_INTS),
 )
@@ -109,6 +109,7 @@ def refine(
     bound_lengths: Column,
     bound_index: Column,
     verdicts: Column,
+    joins: int,
     out_lower_at: Column,
     out_lower_ids: Column,
     out_lower_lengths: Column,
@@ -127,7 +128,7 @@ def refine(
     same as PASSED. PASSED settles what was asked and says nothing about the rest; OPEN ranges stay, cut to the open
     range that they lie in. source[k] is the row that part k is of, answer[k] the OPEN range of the answer, or -1.
 
-    Neighbours in which there is no own item become one: an empty list says the same of both.
+    With `joins`, neighbours in which there is no own item become one: an empty list says the same of both.
     """
     out = j = 0
     answers = len(verdicts)
@@ -156,7 +157,8 @@ def refine(
                     out_lo[out] = bound_index[k - 1]
                 out_hi[out] = hi[i] if last else bound_index[k]
                 if (
-                    out > 0
+                    joins
+                    and out > 0
                     and out_lo[out] == out_hi[out]
                     and out_lo[out - 1] == out_hi[out - 1]
                     and _same(out_upper_at, out_upper_ids, out - 1, out_lower_at, out_lower_ids, out)

@@ -33,6 +33,7 @@ from negvec.protocol.policy import Densities, Lesson, ReferencePolicy, Request
 from negvec.storage.seam import Bytes, Indices
 
 FINGERPRINT_COST = 20.0  # bytes of a Fingerprint range, about
+FIRST_COST = 24.0  # and of one in a first message, where timestamps are far apart
 LIST_COST = 9.0  # bytes about the ids of a list: its bound, mode and count, and a Skip before it
 ID_COST = 32.0
 SPLIT_COST = 16 * FINGERPRINT_COST  # of what a responder's split brings down
@@ -115,7 +116,6 @@ class AdaptivePace:
     def __init__(self, responder_limit: int | None) -> None:
         self._frame = GUESS if responder_limit is None else responder_limit
         self._frame_known = responder_limit is not None
-        self._frame_met = responder_limit is not None  # whether a full frame was seen, or the limit was given
         self._matched = np.zeros(kernels.worklist.BINS)
         self._differed = np.zeros(kernels.worklist.BINS)
         self._density = 0.0
@@ -124,13 +124,16 @@ class AdaptivePace:
         self._limit = 0
 
     def first(self, size: int, limit: int) -> int:
-        """See `Pace.first`: as the reference, but for short sets, of which it sends all ids."""
+        """See `Pace.first`: as the reference, but for short sets, of which that sends all ids, and for tiny frames."""
         self._limit = limit
         if size < 2:
             return 0
-        if size >= 2 * ReferencePolicy.BUCKETS:
-            return ReferencePolicy.BUCKETS
-        return int(max(2, np.ceil(size / _leaf(np.array([float(size)]), np.zeros(1))[0])))
+        buckets = ReferencePolicy.BUCKETS
+        if size < 2 * buckets:
+            buckets = int(np.ceil(size / _leaf(np.array([float(size)]), np.zeros(1))[0]))
+        if limit:
+            buckets = min(buckets, int(limit // FIRST_COST))
+        return max(buckets, 2)
 
     def learn(self, lesson: Lesson) -> None:
         """See `Pace.learn`; the last answer counts twice as much as the one before."""
@@ -142,15 +145,15 @@ class AdaptivePace:
         self._learn_frame(lesson)
 
     def _learn_frame(self, lesson: Lesson) -> None:
+        if lesson.stuck:  # a tiny frame has no room for a range and one that sums up the rest: ask about fewer
+            self._most_parts = max(min(self._most_parts, lesson.asked) // 2, 1)
+            return
+        self._most_parts = min(2 * self._most_parts, 2**62)
         if lesson.unanswered:
             if not self._frame_known or lesson.size > self._frame:
                 self._frame = lesson.size
             self._frame_known = True
-            if lesson.unanswered >= lesson.asked:
-                self._most_parts = max(1, min(self._most_parts, lesson.asked) // 2)
-            return
-        self._most_parts = min(2 * self._most_parts, 2**62)
-        if self._frame and lesson.size > self._frame:
+        elif self._frame and lesson.size > self._frame:
             self._frame = lesson.size if self._frame_known else 2 * lesson.size
 
     def densities(self, widths: Indices, parts: Indices, mismatches: Indices) -> tuple[Densities, npt.NDArray[np.bool_]]:

@@ -106,7 +106,9 @@ class Lesson(NamedTuple):
     asked : int
         Ranges that were asked about.
     unanswered : int
-        Those of them that the answer had no room for.
+        Those of them that the answer had no room for; Fingerprints only.
+    stuck : bool
+        Whether the answer leaves everything as it was.
     """
 
     matched: Indices
@@ -115,6 +117,7 @@ class Lesson(NamedTuple):
     size: int
     asked: int
     unanswered: int
+    stuck: bool
 
 
 class Pace(Protocol):

@@ -36,6 +36,10 @@ from negvec.storage.seam import Bounds, Bytes, Indices, Storage
 
 NARROWEST_ANSWER = 19  # bytes of an answer to a mismatched range at least
 
+NARROWEST_FULL = 142
+"""Bytes up to which a full frame may have no room for a Skip, a list of one id and a range that sums up the rest, if all
+bounds are long. A responder with such a frame halves what it would list; so its halves must not be put together."""
+
 
 class Open(NamedTuple):
     """The ranges that are not settled, disjoint and ascending, a row each."""
@@ -63,6 +67,7 @@ class Conversation:
         self.asked = np.zeros(1, np.uint8)  # for each open range
         self.hashed = whole  # own index pairs of the Fingerprints in the last message
         self.parts = 0  # ranges in it, Skips aside
+        self.settled = 0  # own items that lie in no open range
 
 
 class PacedRound(Watched):
@@ -88,14 +93,15 @@ class PacedRound(Watched):
         talk = self._talk
         if findings is None or talk is None:
             return self._respond(message), 0
+        if len(message) == 1 and talk.asked.all():
+            talk.settled = len(self.storage)
+            return self.write(EMPTY), talk.settled
         self._hear(talk, message, findings)
-        settled = len(self.storage) - int((talk.open.hi - talk.open.lo).sum())
         if not len(talk.open.lo):
-            self.show_said(True, b"\x61", EMPTY)
-            return self.write(EMPTY), settled
+            return self.write(EMPTY), talk.settled
         request = talk.pace.request(talk.open.hi - talk.open.lo, talk.open.density, talk.open.dense)
         self.watch("plan")
-        return self._ask(talk, *request), settled
+        return self._ask(talk, *request), talk.settled
 
     # ---- The initiator
 
@@ -122,19 +128,33 @@ class PacedRound(Watched):
         known = np.zeros(kernels.worklist.BINS, np.int64)
         kernels.worklist.count_widths((talk.open.hi - talk.open.lo)[talk.asked > 0], known)
         heeded = 1 - unanswered[0] / max(talk.parts, 1)
-        talk.pace.learn(Lesson(matched, differed, known * heeded, len(message), talk.parts, int(unanswered[0])))
         split = np.flatnonzero(parts)
         density, dense = np.zeros(len(parts)), np.zeros(len(parts), np.bool_)
         density[split], dense[split] = talk.pace.densities(
             asked_hi[split] - asked_lo[split], parts[split], mismatches[split]
         )
-        self._refine(talk, heard, part, density, dense)
+        was = len(talk.open.lo), talk.settled
+        self._refine(talk, heard, part, density, dense, len(message) > NARROWEST_FULL)
+        talk.settled = len(self.storage) - int((talk.open.hi - talk.open.lo).sum())
+        stuck = not len(listed) and was == (len(talk.open.lo), talk.settled)
+        talk.pace.learn(
+            Lesson(matched, differed, known * heeded, len(message), talk.parts, int(unanswered[0]), stuck)
+        )
         self.watch("plan")
 
     def _refine(
-        self, talk: Conversation, heard: Heard, part: Indices, density: Densities, dense: npt.NDArray[np.bool_]
+        self,
+        talk: Conversation,
+        heard: Heard,
+        part: Indices,
+        density: Densities,
+        dense: npt.NDArray[np.bool_],
+        joins: bool,
     ) -> None:
-        """Keep of the open ranges what an answer leaves; parts of ranges that it split take over their densities."""
+        """Keep of the open ranges what an answer leaves; parts of ranges that it split take over their densities.
+
+        With `joins`, neighbours without own items become one.
+        """
         verdicts = np.where(
             heard.ranges.modes == SKIP,
             kernels.worklist.PASSED,
@@ -147,7 +167,7 @@ class PacedRound(Watched):
         m = kernels.worklist.refine(
             *(was.lower.created_at, was.lower.ids.view("<u8"), was.lower.lengths),
             *(was.upper.created_at, was.upper.ids.view("<u8"), was.upper.lengths, was.lo, was.hi, talk.asked),
-            *(bounds.created_at, bounds.ids.view("<u8"), bounds.lengths, heard.upper, verdicts),
+            *(bounds.created_at, bounds.ids.view("<u8"), bounds.lengths, heard.upper, verdicts, int(joins)),
             *(lower.bounds.created_at, lower.bounds.ids.view("<u8"), lower.bounds.lengths),
             *(upper.bounds.created_at, upper.bounds.ids.view("<u8"), upper.bounds.lengths),
             *(lower.lo, lower.hi, source, answer),
