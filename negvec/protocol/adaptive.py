@@ -115,7 +115,7 @@ class AdaptivePace:
 
     def __init__(self, responder_limit: int | None) -> None:
         self._frame = GUESS if responder_limit is None else responder_limit
-        self._frame_known = responder_limit is not None
+        self._given = self._frame_known = responder_limit is not None
         self._matched = np.zeros(kernels.worklist.BINS)
         self._differed = np.zeros(kernels.worklist.BINS)
         self._density = 0.0
@@ -150,10 +150,10 @@ class AdaptivePace:
             return
         self._most_parts = min(2 * self._most_parts, 2**62)
         if lesson.unanswered:
-            if not self._frame_known or lesson.size > self._frame:
+            if not self._frame_known or (lesson.size > self._frame and not self._given):
                 self._frame = lesson.size
             self._frame_known = True
-        elif self._frame and lesson.size > self._frame:
+        elif not self._given and lesson.size > self._frame:
             self._frame = lesson.size if self._frame_known else 2 * lesson.size
 
     def densities(self, widths: Indices, parts: Indices, mismatches: Indices) -> tuple[Densities, npt.NDArray[np.bool_]]:
@@ -213,7 +213,7 @@ def choose(widths: Indices, densities: Densities, up_cost: float = 1.0) -> Choic
     wide = np.maximum((4 * np.sqrt(fingerprint_cost / ID_COST) * spacing) ** (2 / 3), NARROWEST_SPLIT)
     by_splits = fingerprint_cost * spacing / wide + SPLIT_COST + 2 * np.sqrt(ID_COST * fingerprint_cost / 16 * wide)
     excess = by_leaves - by_splits
-    splits = (excess > 0) & (own >= 2 * NARROWEST_SPLIT)
+    splits = (excess > 0) & (own >= 2 * NARROWEST_SPLIT) & (spacing >= NARROWEST_SPLIT)
     saved = float((excess * own / np.maximum(spacing, 1.0))[splits].sum())
     if saved < ROUND_WORTH:
         splits &= excess > LEAF_WORTH

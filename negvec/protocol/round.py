@@ -50,6 +50,7 @@ class Round(Watched):
 
     def first_message(self) -> bytes:
         """The whole set, split: what an initiator begins with."""
+        self.begin(True)
         lo, hi = np.zeros(1, np.int64), np.full(1, len(self.storage))
         buckets = self._buckets(lo, hi)
         actions = np.where(buckets > 0, kernels.message.SPLIT, kernels.message.LIST).astype(np.uint8)
@@ -64,6 +65,7 @@ class Round(Watched):
         Returns the answer and, for the initiator, how far its items are settled: the own index at which the answer's
         first open range begins, or the size of the set.
         """
+        self.begin(findings is not None)
         ranges, rows = self._examine(message, kernels.message.PASS if findings else kernels.message.ANSWER)
         if not rows.actions.any():
             layout, reached = EMPTY, len(rows.actions)
@@ -88,28 +90,29 @@ class Round(Watched):
         """
         decoder = Decoder(message)
         batch = FIRST_BATCH if self.limit else len(message) // SMALLEST_RANGE + 1
-        ranges: list[Ranges] = []
+        batches: list[Heard] = []
         rows: list[_Rows] = []
         start = least = at = 0
         while True:
-            ranges.append(decoder.read(batch))
+            ranges = decoder.read(batch)
             self.watch("decode")
-            rows.append(self._examine_batch(message, ranges[-1], start, at, on_list))
+            batches.append(self.examine(message, ranges, at))
+            rows.append(self._ask(batches[-1], start, on_list))
             if decoder.done:
                 break
             least += rows[-1].least_answer()
             if self.limit and least > self.limit:
                 break
             start, batch, at = start + len(rows[-1].upper), 2 * batch, int(rows[-1].upper[-1])
-        return join(ranges), rows[0] if len(rows) == 1 else _Rows(*map(np.concatenate, zip(*rows, strict=True)))
+        self.show_heard(on_list == kernels.message.PASS, message, batches)
+        ranges = join([heard.ranges for heard in batches])
+        return ranges, rows[0] if len(rows) == 1 else _Rows(*map(np.concatenate, zip(*rows, strict=True)))
 
-    def _examine_batch(self, message: Bytes, ranges: Ranges, start: int, at: int, on_list: int) -> _Rows:
-        """The ranges of a batch, whose first is row `start` and begins at the own index `at`."""
-        heard = self.examine(message, ranges, at)
-        self.show_heard(bool(on_list == kernels.message.PASS), message, heard)
-        actions = np.zeros(len(ranges.modes), np.uint8)
+    def _ask(self, heard: Heard, start: int, on_list: int) -> _Rows:
+        """Ask the policy about the ranges of a batch, whose first is row `start`."""
+        actions = np.zeros(len(heard.upper), np.uint8)
         if on_list:
-            actions[ranges.modes == ID_LIST] = on_list
+            actions[heard.ranges.modes == ID_LIST] = on_list
         asked = np.flatnonzero(heard.differs)
         buckets = self._buckets(heard.lower[asked], heard.upper[asked])
         actions[asked] = np.where(buckets > 0, kernels.message.SPLIT, kernels.message.LIST)

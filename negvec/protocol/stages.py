@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from negvec import kernels
-from negvec.protocol.codec import FINGERPRINT, ID_LIST, INFINITY, VERSION, Layout, Ranges, encode
+from negvec.protocol.codec import FINGERPRINT, ID_LIST, INFINITY, VERSION, Layout, Ranges, encode, join
 from negvec.storage.seam import Bounds, Bytes, Indices, Storage
 
 Watch = Callable[[str], None]
-"""Told the name of each stage as it ends. One that has the methods `heard` and `said` as well is shown every message:
-see `negvec.trace`."""
+"""Told the name of each stage of a round as it ends. One that has the methods `begin`, `heard` and `said` as well is told
+when a call begins, and shown every message as columns: `negvec.trace.Trace` is such a one."""
 
 NOTHING = np.frombuffer(hashlib.sha256(bytes(33)).digest()[:16], "<u8")
 """The fingerprint of no items: of a sum and a count of zero."""
@@ -57,8 +57,9 @@ class Watched:
     def __init__(self, storage: Storage, watch: Watch | None) -> None:
         self.storage = storage
         self.watch = watch or _unwatched
-        self._heard: Callable[..., None] | None = getattr(watch, "heard", None)
-        self._said: Callable[..., None] | None = getattr(watch, "said", None)
+        self._begin: Callable[[bool], None] | None = getattr(watch, "begin", None)
+        self._heard: Callable[[bool, Bytes, Heard], None] | None = getattr(watch, "heard", None)
+        self._said: Callable[[bool, bytes, Layout], None] | None = getattr(watch, "said", None)
 
     def examine(self, message: Bytes, ranges: Ranges, at: int) -> Heard:
         """Locate and compare ranges of a message, of which the first begins at the own index `at`."""
@@ -96,17 +97,28 @@ class Watched:
         self.watch("encode")
         return message
 
-    def show_heard(self, initiates: bool, message: Bytes, heard: Heard) -> None:
-        """Show a message that came in to who watches."""
+    def begin(self, initiates: bool) -> None:
+        """Tell who watches that a call begins, of the initiator or of a responder."""
+        if self._begin is not None:
+            self._begin(initiates)
+
+    def show_heard(self, initiates: bool, message: Bytes, batches: list[Heard]) -> None:
+        """Show a message that came in to who watches; of one that is not read to its end, what was read."""
         if self._heard is not None:
-            self._heard(initiates, message, heard)
-            self.watch("other")
+            self._heard(initiates, message, join_heard(batches))
 
     def show_said(self, initiates: bool, message: bytes, layout: Layout) -> None:
         """Show a message that goes out to who watches."""
         if self._said is not None:
             self._said(initiates, message, layout)
-            self.watch("other")
+
+
+def join_heard(batches: list[Heard]) -> Heard:
+    """Batches of ranges that follow one another, as one."""
+    if len(batches) == 1:
+        return batches[0]
+    ranges = join([batch.ranges for batch in batches])
+    return Heard(ranges, *map(np.concatenate, zip(*(batch[1:] for batch in batches), strict=True)))
 
 
 def everything() -> Bounds:
@@ -124,12 +136,18 @@ def blank(most: int) -> Layout:
 
 def first_rows(layout: Layout, m: int) -> Layout:
     """The first `m` ranges of a layout."""
-    return Layout(Bounds(*(column[:m] for column in layout.bounds)), *(column[:m] for column in layout[1:]))
+    bounds, modes, lo, hi = layout
+    return Layout(rows_of(bounds, slice(0, m)), modes[:m], lo[:m], hi[:m])
 
 
 def rows_of(bounds: Bounds, rows: Any) -> Bounds:
     """Some rows of bounds."""
     return Bounds(bounds.created_at[rows], bounds.ids[rows], bounds.lengths[rows])
+
+
+def put_bound(bounds: Bounds, row: int, source: Bounds, k: int) -> None:
+    """Overwrite a row of bounds with row `k` of others."""
+    bounds.created_at[row], bounds.ids[row], bounds.lengths[row] = source.created_at[k], source.ids[k], source.lengths[k]
 
 
 EMPTY = blank(0)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from negvec import kernels
-from negvec.protocol.codec import FINGERPRINT, ID_LIST, SKIP, Decoder, Layout, decode, join
+from negvec.protocol.codec import FINGERPRINT, ID_LIST, SKIP, Decoder, Layout, decode
 from negvec.protocol.findings import Findings
 from negvec.protocol.policy import Densities, Lesson, Pace, PacingPolicy
 from negvec.protocol.stages import (
@@ -30,6 +30,8 @@ from negvec.protocol.stages import (
     blank,
     everything,
     first_rows,
+    join_heard,
+    put_bound,
     rows_of,
 )
 from negvec.storage.seam import Bounds, Bytes, Indices, Storage
@@ -39,6 +41,10 @@ NARROWEST_ANSWER = 19  # bytes of an answer to a mismatched range at least
 NARROWEST_FULL = 142
 """Bytes up to which a full frame may have no room for a Skip, a list of one id and a range that sums up the rest, if all
 bounds are long. A responder with such a frame halves what it would list; so its halves must not be put together."""
+
+
+START = Bounds(np.zeros(1, np.uint64), np.zeros((1, 32), np.uint8), np.zeros(1, np.uint8))
+"""The bound before everything, a row."""
 
 
 class Open(NamedTuple):
@@ -53,7 +59,10 @@ class Open(NamedTuple):
 
     def take(self, rows: Indices) -> Open:
         """Some of them."""
-        return Open(rows_of(self.lower, rows), rows_of(self.upper, rows), *(column[rows] for column in self[2:]))
+        return Open(
+            *(rows_of(self.lower, rows), rows_of(self.upper, rows)),
+            *(self.lo[rows], self.hi[rows], self.density[rows], self.dense[rows]),
+        )
 
 
 class Conversation:
@@ -61,9 +70,8 @@ class Conversation:
 
     def __init__(self, pace: Pace, size: int) -> None:
         self.pace = pace
-        nothing = Bounds(np.zeros(1, np.uint64), np.zeros((1, 32), np.uint8), np.zeros(1, np.uint8))
         whole = np.zeros(1, np.int64), np.full(1, size)
-        self.open = Open(nothing, everything(), *whole, np.zeros(1), np.zeros(1, np.bool_))
+        self.open = Open(START, everything(), *whole, np.zeros(1), np.zeros(1, np.bool_))
         self.asked = np.zeros(1, np.uint8)  # for each open range
         self.hashed = whole  # own index pairs of the Fingerprints in the last message
         self.parts = 0  # ranges in it, Skips aside
@@ -81,6 +89,7 @@ class PacedRound(Watched):
 
     def first_message(self) -> bytes:
         """The whole set, split: what an initiator begins with."""
+        self.begin(True)
         talk = self._talk = Conversation(self.policy.begin(), len(self.storage))
         buckets = talk.pace.first(len(self.storage), self.limit)
         return self._ask(talk, np.zeros(1, np.int64), np.full(1, buckets), 2**62)
@@ -90,13 +99,18 @@ class PacedRound(Watched):
 
         Returns the answer and, for the initiator, how many of its items are settled.
         """
+        self.begin(findings is not None)
         talk = self._talk
         if findings is None or talk is None:
             return self._respond(message), 0
+        ranges = decode(message)
+        self.watch("decode")
+        heard = self.examine(message, ranges, 0)
+        self.show_heard(True, message, [heard])
         if len(message) == 1 and talk.asked.all():
             talk.settled = len(self.storage)
             return self.write(EMPTY), talk.settled
-        self._hear(talk, message, findings)
+        self._hear(talk, message, heard, findings)
         if not len(talk.open.lo):
             return self.write(EMPTY), talk.settled
         request = talk.pace.request(talk.open.hi - talk.open.lo, talk.open.density, talk.open.dense)
@@ -105,12 +119,9 @@ class PacedRound(Watched):
 
     # ---- The initiator
 
-    def _hear(self, talk: Conversation, message: Bytes, findings: Findings) -> None:
+    def _hear(self, talk: Conversation, message: Bytes, heard: Heard, findings: Findings) -> None:
         """Take in an answer: what it lists, what it settles, what it tells about densities."""
-        ranges = decode(message)
-        self.watch("decode")
-        heard = self.examine(message, ranges, 0)
-        self.show_heard(True, message, heard)
+        ranges = heard.ranges
         listed = np.flatnonzero(ranges.modes == ID_LIST)
         if len(listed):
             findings.compare(message, ranges, listed, heard.lower[listed], heard.upper[listed])
@@ -196,15 +207,11 @@ class PacedRound(Watched):
 
     def _cut_open(self, talk: Conversation, row: int, layout: Layout) -> None:
         """Cut an open range where the message ends: only the part before that was asked about."""
-        was = talk.open
-        rows = np.insert(np.arange(len(was.lo)), row, row)
-        talk.open = now = Open(*(_owned(column) for column in was.take(rows)))
+        talk.open = now = talk.open.take(np.insert(np.arange(len(talk.open.lo)), row, row))
         talk.asked = np.insert(talk.asked, row, 1)
         now.hi[row] = now.lo[row + 1] = layout.hi[-1]
-        for column, cut in zip(now.upper, layout.bounds, strict=True):
-            column[row] = cut[-1]
-        for column, cut in zip(now.lower, layout.bounds, strict=True):
-            column[row + 1] = cut[-1]
+        put_bound(now.upper, row, layout.bounds, -1)
+        put_bound(now.lower, row + 1, layout.bounds, -1)
 
     # ---- Both
 
@@ -225,9 +232,7 @@ class PacedRound(Watched):
         )
         layout = first_rows(out, m)
         if m >= 2 and layout.bounds.lengths[-2] == CUT:
-            bound = self.storage.minimal_bounds(layout.hi[-2:-1])
-            for column, cut in zip(layout.bounds, bound, strict=True):
-                column[-2] = cut[0]
+            put_bound(layout.bounds, -2, self.storage.minimal_bounds(layout.hi[-2:-1]), 0)
         self.watch("plan")
         return layout, int(reached[0]), int(reached[1])
 
@@ -235,8 +240,9 @@ class PacedRound(Watched):
 
     def _respond(self, message: Bytes) -> bytes:
         """Answer as a responder: a pure function of the message."""
-        heard = self._hear_enough(message)
-        self.show_heard(False, message, heard)
+        batches = self._hear_enough(message)
+        self.show_heard(False, message, batches)
+        heard = join_heard(batches)
         hashed = heard.ranges.modes == FINGERPRINT
         differs = heard.differs.view(np.bool_)
         rows = np.flatnonzero(differs | (heard.ranges.modes == ID_LIST))
@@ -244,9 +250,11 @@ class PacedRound(Watched):
             answer, layout = self.write(EMPTY), EMPTY
         else:
             bounds = heard.ranges.bounds
-            lower = Bounds(*(np.concatenate([np.zeros_like(column[:1]), column[:-1]]) for column in bounds))
+            lower = rows_of(bounds, rows - 1)  # where the range before ends
+            if rows[0] == 0:
+                put_bound(lower, 0, START, 0)
             asked = Open(
-                *(rows_of(lower, rows), rows_of(bounds, rows), heard.lower[rows], heard.upper[rows]),
+                *(lower, rows_of(bounds, rows), heard.lower[rows], heard.upper[rows]),
                 *(np.zeros(len(rows)), np.zeros(len(rows), np.bool_)),
             )
             split = differs[rows]
@@ -260,7 +268,7 @@ class PacedRound(Watched):
         self.show_said(False, answer, layout)
         return answer
 
-    def _hear_enough(self, message: Bytes) -> Heard:
+    def _hear_enough(self, message: Bytes) -> list[Heard]:
         """Read, locate and compare the peer's ranges; under a limit only as many as the answer may have room for."""
         decoder = Decoder(message)
         batch = FIRST_BATCH if self.limit else len(message) // NARROWEST_ANSWER + 1
@@ -276,11 +284,4 @@ class PacedRound(Watched):
             if self.limit and least > self.limit:
                 break
             batch, at = 2 * batch, int(heard.upper[-1])
-        if len(batches) == 1:
-            return batches[0]
-        ranges = join([heard.ranges for heard in batches])
-        return Heard(ranges, *map(np.concatenate, zip(*(heard[1:] for heard in batches), strict=True)))
-
-
-def _owned(column: Bounds | npt.NDArray[np.generic]) -> Bounds | npt.NDArray[np.generic]:
-    return Bounds(*(part.copy() for part in column)) if isinstance(column, Bounds) else column.copy()
+        return batches
