@@ -51,8 +51,9 @@ RANGE = np.dtype(
     ]
 )
 """A range of a message: its round, from 1; whether it went down, to the initiator; whether the initiator saw it, or the
-responder; the mode, 0 Skip, 1 Fingerprint, 2 IdList; what came of it (`OUTCOMES`); the watched side's own items [lo, hi)
-in it, -1 where it is unread (of a Fingerprint that closes a full frame, those that it is of); the timestamps of its bounds, 2**64 - 1 being infinity; the ids that it lists; its bytes."""
+responder; the mode, 0 Skip, 1 Fingerprint, 2 IdList; what came of it (an index of `OUTCOMES`); the watched side's own
+items [lo, hi) in it, -1 where it is unread (of a Fingerprint that closes a full frame, those that it sums up); the
+timestamps of its bounds, 2**64 - 1 being infinity; the ids that it lists; its bytes."""
 
 MESSAGE = np.dtype(
     [
@@ -69,12 +70,12 @@ MESSAGE = np.dtype(
         ("mismatched", "<i8"),
     ]
 )
-"""A message: as `RANGE`; the bytes of all, of which one is the version, and of the ranges of each mode; the ids listed; the
-Fingerprints that matched and those that did not."""
+"""A message: as `RANGE`; the bytes of all, of which one is the version, and of the ranges of each mode; the ids listed;
+the Fingerprints that matched and those that did not."""
 
 STAGE = np.dtype([("round", "<u4"), ("initiator", "?"), ("stage", "U16"), ("seconds", "<f8")])
-"""The time that one stage took of a side in one round (see `negvec.protocol.round`). What an initiator does with an answer,
-and with the message that it sends next, belongs to the answer's round."""
+"""The time that one stage took of a side in one round (see `negvec.protocol.round`). What an initiator does with an
+answer, and with the message that it sends next, belongs to the answer's round."""
 
 
 class Frames(NamedTuple):

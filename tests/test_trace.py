@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import doctest
-
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,10 @@ def test_indices_cover_the_own_items_and_outcomes_are_true(shape: str, policy: A
             for down in (False, True):
                 kept = ranges[(ranges["round"] == round_number) & (ranges["down"] == down)]
                 kept = kept[kept["outcome"] != UNREAD]
-                assert kept["lo"].tolist() == [0, *kept["hi"].tolist()][: len(kept)]
+                begins, ends = kept["lo"].tolist(), [0, *kept["hi"].tolist()][: len(kept)]
+                if limits != (0, 0) and begins:  # what closes a full frame may leave a range out: see design.md
+                    assert begins.pop() >= ends.pop()
+                assert begins == ends
                 if len(kept) and kept["upper"][-1] == INFINITY:
                     assert kept["hi"][-1] == len(storage)
         outcomes = ranges["outcome"]

@@ -28,7 +28,6 @@ from negvec.kernels.message import (
     FINGERPRINT_SIZE,
     ID_LIST,
     ID_SIZE,
-    INFINITY,
     SKIP,
     _bound_size,
     _close,
@@ -289,16 +288,17 @@ def lay_out(
 ) -> int:
     """Lay out ranges in as many Fingerprints as their `buckets` say, or as IdLists where those are 0; Skips between.
 
-    Stops behind `most_parts` parts, or where the next would go beyond `limit` bytes (0 for no limit). reached[0] becomes
-    the number of ranges laid out whole, reached[1] the number of parts of the one after. Returns the layout's ranges.
+    Stops behind `most_parts` parts, or where the next would go beyond `limit` bytes (0 for no limit). reached[0]
+    becomes the number of ranges laid out whole, reached[1] the number of parts of the one after. Returns the layout's
+    ranges.
 
     With `closes`, what is not reached is summed up by a last range to infinity, for which room is always kept: the
-    fingerprint of all own items from there on, or an empty IdList where there are none. Both are true of everything that
-    they cover, so that nothing is lost by them. Before that, of a list that does not fit goes what fits; and of a
-    range that needs more than this frame, half of it, as one Fingerprint. `parts_lo` and so on are as `message.split`
-    gives them.
+    fingerprint of all own items from there on, or an empty IdList where there are none. Both are true of everything
+    that they cover, so that nothing is lost by them. Before that, of a list that does not fit goes what fits; and
+    where not even one id does, the first half of its range, as one Fingerprint. `parts_lo` and so on are as
+    `message.split` gives them.
     """
-    room = limit if limit > 0 else np.int64(2**62)
+    room: int = limit if limit > 0 else 2**62
     out = part = inner = 0
     total = 1
     last_at = np.uint64(0)
@@ -326,7 +326,7 @@ def lay_out(
             cost += FINGERPRINT_SIZE if mode == FINGERPRINT else varint_size(np.uint64(hi - lo)) + ID_SIZE * (hi - lo)
             kept_free = CLOSING if closes and not (row + 1 == rows and piece + 1 == pieces) else 0
             fits = total + skip_size + cost + kept_free <= room and part < most_parts
-            listed = halved = np.int64(0)
+            listed = halved = 0
             if not fits:
                 if not closes:
                     return out

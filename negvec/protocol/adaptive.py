@@ -93,10 +93,10 @@ class AdaptivePolicy:
         if limit:
             longest = min(longest, max(limit // 64, 1))
             most = np.minimum(own, max(int(limit // (2 * FINGERPRINT_COST)), 2))
-        matched, differed = (_counts(widths[differs == wanted]) for wanted in (0, 1))
+        matched, differed = (_counts(widths[differs == wanted]).astype(np.float64) for wanted in (0, 1))
         spacing = _spacing(own, np.full(len(own), _density(matched, differed) if matched.any() else 0.0))
-        # The cube root is where F b + 2 sqrt(32 F s / b), what b ranges and the leaves that they lead to cost, is least.
         events = own / np.maximum(spacing, 1.0)
+        # The cube root is where b ranges, and the leaves that they lead to, cost least: F b + 2 sqrt(32 F s / b).
         ideal = np.ceil(events * np.cbrt(ID_COST / FINGERPRINT_COST * spacing)).astype(np.int64)
         # Cut at once into what is listed next, where 16 ranges do that: a round less is worth more than the few bytes.
         ideal = np.maximum(ideal, np.minimum(-(-own // (LONGEST_LEAF + 1)), ReferencePolicy.BUCKETS))
@@ -156,7 +156,9 @@ class AdaptivePace:
         elif not self._given and lesson.size > self._frame:
             self._frame = lesson.size if self._frame_known else 2 * lesson.size
 
-    def densities(self, widths: Indices, parts: Indices, mismatches: Indices) -> tuple[Densities, npt.NDArray[np.bool_]]:
+    def densities(
+        self, widths: Indices, parts: Indices, mismatches: Indices
+    ) -> tuple[Densities, npt.NDArray[np.bool_]]:
         """See `Pace.densities`: the share of a range's own parts, and as if of four more of all parts together."""
         total = max(int(parts.sum()), 1)
         everywhere = mismatches.sum() / total
@@ -251,7 +253,8 @@ def _bin_widths() -> Densities:
     steps = kernels.worklist.STEPS
     place = np.arange(kernels.worklist.BINS)
     step = np.maximum(place // steps - 1, 0)
-    return np.maximum(place - steps * step + np.where(step > 0, 0.5, 0.0), 0.5) * 2.0**step
+    widths: Densities = np.maximum(place - steps * step + np.where(step > 0, 0.5, 0.0), 0.5) * 2.0**step
+    return widths
 
 
 def _density(matched: Densities, differed: Densities) -> float:

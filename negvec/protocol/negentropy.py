@@ -77,9 +77,11 @@ class Negentropy:
         Called with the name of each stage of a round as it ends; for profiles. A `negvec.trace.Trace` keeps all that
         happens.
     tiny : bool, default False
-        Allow limits from 128 bytes on, for radios and meshes. Both ends have to be negvec with this option if both their
-        frames are tiny: other implementations send no frames below 4096 bytes, and do not expect to be answered in less.
-        See `negvec.protocol.adaptive`.
+        Allow limits from 128 bytes on, for radios and meshes; the policy is `AdaptivePolicy` then. A limit is on what
+        this side sends: two tiny ends that find each other both have it, while a peer of another implementation
+        understands tiny messages, but sends frames of 4096 bytes and more. A tiny responder with limits below 200 may
+        need such an initiator, too: where ids agree in all but their last bytes, one that asks about everything at
+        once, as others do, leaves no room for an id in the answer.
 
     Raises
     ------

@@ -41,8 +41,8 @@ class ReferencePolicy:
     buckets : int, default 16
         Into how many ranges one is split, 2 or more.
     list_below : int, optional
-        A range of fewer own items than this is listed; 2 or more, and by default twice `buckets`. A range of fewer items
-        than buckets is split into as many ranges as it has items.
+        A range of fewer own items than this is listed; 2 or more, and by default twice `buckets`. A range of fewer
+        items than buckets is split into as many ranges as it has items.
 
     Raises
     ------
@@ -131,7 +131,9 @@ class Pace(Protocol):
         """Take in an answer."""
         ...
 
-    def densities(self, widths: Indices, parts: Indices, mismatches: Indices) -> tuple[Densities, npt.NDArray[np.bool_]]:
+    def densities(
+        self, widths: Indices, parts: Indices, mismatches: Indices
+    ) -> tuple[Densities, npt.NDArray[np.bool_]]:
         """What is known of ranges that the peer has split, for their parts.
 
         Parameters

@@ -16,7 +16,7 @@ import numpy as np
 
 from negvec import kernels
 from negvec.items import ID_SIZE
-from negvec.protocol.codec import FINGERPRINT, ID_LIST, SKIP, SMALLEST_RANGE, Decoder, Layout, Ranges, join
+from negvec.protocol.codec import ID_LIST, SKIP, SMALLEST_RANGE, Decoder, Layout, Ranges, join
 from negvec.protocol.findings import Findings
 from negvec.protocol.policy import SplitPolicy
 from negvec.protocol.stages import CUT, EMPTY, FIRST_BATCH, Heard, Watch, Watched, blank, everything, first_rows

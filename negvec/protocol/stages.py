@@ -1,4 +1,4 @@
-"""The stages of a round that do not depend on how ranges are split: reading a message against own items, and writing one."""
+"""The stages of a round that do not depend on the policy: a message held against own items, and one written."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from negvec.protocol.codec import FINGERPRINT, ID_LIST, INFINITY, VERSION, Layou
 from negvec.storage.seam import Bounds, Bytes, Indices, Storage
 
 Watch = Callable[[str], None]
-"""Told the name of each stage of a round as it ends. One that has the methods `begin`, `heard` and `said` as well is told
-when a call begins, and shown every message as columns: `negvec.trace.Trace` is such a one."""
+"""Told the name of each stage of a round as it ends. One that has the methods `begin`, `heard` and `said` as well is
+told when a call begins, and shown every message as columns: `negvec.trace.Trace` is such a one."""
 
 NOTHING = np.frombuffer(hashlib.sha256(bytes(33)).digest()[:16], "<u8")
 """The fingerprint of no items: of a sum and a count of zero."""
@@ -147,7 +147,11 @@ def rows_of(bounds: Bounds, rows: Any) -> Bounds:
 
 def put_bound(bounds: Bounds, row: int, source: Bounds, k: int) -> None:
     """Overwrite a row of bounds with row `k` of others."""
-    bounds.created_at[row], bounds.ids[row], bounds.lengths[row] = source.created_at[k], source.ids[k], source.lengths[k]
+    bounds.created_at[row], bounds.ids[row], bounds.lengths[row] = (
+        source.created_at[k],
+        source.ids[k],
+        source.lengths[k],
+    )
 
 
 EMPTY = blank(0)

@@ -1,9 +1,9 @@
 """A side whose policy paces itself: the initiator keeps a list of its open ranges, and asks about some of them a round.
 
-A responder has no memory, and the initiator alone knows when it is done. So a message need not go through everything that
-is open: a Skip says nothing about what it covers, as long as the initiator keeps that in mind. The list of what is open
-only ever shrinks: an answer settles ranges, or cuts them into narrower ones. What the answer had no room for stays as it
-was, whatever one fingerprint sums it up. When nothing is open, all is known.
+A responder has no memory, and the initiator alone knows when it is done. So a message need not go through everything
+that is open: a Skip says nothing about what it covers, as long as the initiator keeps that in mind. What is open only
+ever shrinks: an answer settles ranges, or cuts them into narrower ones. What it had no room for stays as it was, and is
+not split anew because a full frame ends with one fingerprint for all of it. When nothing is open, all is known.
 
 Each open range keeps its bounds, the peer's or ours, its own index pair, and what is known about the density of
 differences in it.
@@ -39,8 +39,8 @@ from negvec.storage.seam import Bounds, Bytes, Indices, Storage
 NARROWEST_ANSWER = 19  # bytes of an answer to a mismatched range at least
 
 NARROWEST_FULL = 142
-"""Bytes up to which a full frame may have no room for a Skip, a list of one id and a range that sums up the rest, if all
-bounds are long. A responder with such a frame halves what it would list; so its halves must not be put together."""
+"""Bytes up to which a full frame may have no room for a Skip, a list of one id and a range that sums up the rest, if
+all bounds are long. A responder with such a frame halves what it would list; so its halves must not be put together."""
 
 
 START = Bounds(np.zeros(1, np.uint64), np.zeros((1, 32), np.uint8), np.zeros(1, np.uint8))
@@ -59,10 +59,8 @@ class Open(NamedTuple):
 
     def take(self, rows: Indices) -> Open:
         """Some of them."""
-        return Open(
-            *(rows_of(self.lower, rows), rows_of(self.upper, rows)),
-            *(self.lo[rows], self.hi[rows], self.density[rows], self.dense[rows]),
-        )
+        lower, upper = rows_of(self.lower, rows), rows_of(self.upper, rows)
+        return Open(lower, upper, self.lo[rows], self.hi[rows], self.density[rows], self.dense[rows])
 
 
 class Conversation:
@@ -148,9 +146,7 @@ class PacedRound(Watched):
         self._refine(talk, heard, part, density, dense, len(message) > NARROWEST_FULL)
         talk.settled = len(self.storage) - int((talk.open.hi - talk.open.lo).sum())
         stuck = not len(listed) and was == (len(talk.open.lo), talk.settled)
-        talk.pace.learn(
-            Lesson(matched, differed, known * heeded, len(message), talk.parts, int(unanswered[0]), stuck)
-        )
+        talk.pace.learn(Lesson(matched, differed, known * heeded, len(message), talk.parts, int(unanswered[0]), stuck))
         self.watch("plan")
 
     def _refine(
@@ -178,7 +174,8 @@ class PacedRound(Watched):
         m = kernels.worklist.refine(
             *(was.lower.created_at, was.lower.ids.view("<u8"), was.lower.lengths),
             *(was.upper.created_at, was.upper.ids.view("<u8"), was.upper.lengths, was.lo, was.hi, talk.asked),
-            *(bounds.created_at, bounds.ids.view("<u8"), bounds.lengths, heard.upper, verdicts, int(joins)),
+            *(bounds.created_at, bounds.ids.view("<u8"), bounds.lengths, heard.upper, verdicts),
+            int(joins),
             *(lower.bounds.created_at, lower.bounds.ids.view("<u8"), lower.bounds.lengths),
             *(upper.bounds.created_at, upper.bounds.ids.view("<u8"), upper.bounds.lengths),
             *(lower.lo, lower.hi, source, answer),
@@ -215,9 +212,7 @@ class PacedRound(Watched):
 
     # ---- Both
 
-    def _lay_out(
-        self, ranges: Open, buckets: Indices, most_parts: int, closes: bool
-    ) -> tuple[Layout, int, int]:
+    def _lay_out(self, ranges: Open, buckets: Indices, most_parts: int, closes: bool) -> tuple[Layout, int, int]:
         """Lay out ranges; returns the layout, how many are in it whole, and parts of the one after."""
         parts = self.split(ranges.lo, ranges.hi, buckets)
         out = blank(2 * len(buckets) + len(parts.lo) + 2)
@@ -259,9 +254,9 @@ class PacedRound(Watched):
             )
             split = differs[rows]
             buckets = np.zeros(len(rows), np.int64)
+            widths = (heard.upper - heard.lower)[hashed]
             buckets[split] = self.policy.answer_buckets(
-                *((heard.upper - heard.lower)[hashed], heard.differs[hashed]),
-                *(asked.lo[split], asked.hi[split], self.limit),
+                widths, heard.differs[hashed], asked.lo[split], asked.hi[split], self.limit
             )
             layout, _, _ = self._lay_out(asked, buckets, 2**62, closes=True)
             answer = self.write(layout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +89,7 @@ def test_refine(data: st.DataObject, cuts: list[Bound], answer: list[Bound], clo
     ends = [START, *(cut for cut in cuts if cut > START), END]
     pieces = [
         Piece(lower, upper, index_of(lower), index_of(upper))
-        for lower, upper in zip(ends, ends[1:], strict=False)
+        for lower, upper in pairwise(ends)
         if data.draw(st.booleans())
     ]
     asked = [data.draw(st.booleans()) for _ in pieces]
@@ -129,7 +130,7 @@ def test_widths_are_counted_in_bins_that_ascend_and_are_an_eighth_wide(widths: l
         assert counts.sum() == 1
         places.append(int(np.flatnonzero(counts)[0]))
     by_width = sorted(zip(widths, places, strict=True))
-    for (width, place), (other, elsewhere) in zip(by_width, by_width[1:], strict=False):
+    for (width, place), (other, elsewhere) in pairwise(by_width):
         assert place <= elsewhere
         if place == elsewhere:
             assert other - width <= width / 8
@@ -182,7 +183,7 @@ indices = st.lists(st.integers(0, 60), min_size=2, max_size=12, unique=True).map
 @thorough
 @given(st.data(), indices, st.lists(st.integers(0, 60), max_size=12).map(sorted))
 def test_observe(data: st.DataObject, edges: list[int], ends: list[int]) -> None:
-    asked = [pair for pair in zip(edges, edges[1:], strict=False) if data.draw(st.booleans())]
+    asked = [pair for pair in pairwise(edges) if data.draw(st.booleans())]
     answer = []
     for lower, upper in zip([0, *ends], ends, strict=False):
         mode = data.draw(st.sampled_from([SKIP, FINGERPRINT, FINGERPRINT, ID_LIST]))
@@ -243,7 +244,7 @@ def pieces_of(row: Row) -> list[tuple[int, int]]:
     pieces = max(row.buckets, 1)
     width, larger = divmod(row.hi - row.lo, pieces)
     ends = [row.lo + piece * width + min(piece, larger) for piece in range(pieces + 1)]
-    return list(zip(ends, ends[1:], strict=False))
+    return list(pairwise(ends))
 
 
 def laid_out(
@@ -301,7 +302,7 @@ def test_lay_out(data: st.DataObject, cuts: list[Bound], limit: int, most_parts:
     rows: list[Row] = []
     inner: dict[int, Bound] = {}
     at = 0
-    for lower, upper in zip(ends, ends[1:], strict=False):
+    for lower, upper in pairwise(ends):
         width = data.draw(st.integers(0, 40))
         if data.draw(st.booleans()):
             rows.append(Row(lower, upper, at, at + width, data.draw(st.integers(2, 9)) if width >= 9 else 0))
