@@ -11,10 +11,11 @@
 
 import sys
 
-from negvec.errors import ProtocolError, SealError, UnsupportedVersion
+from negvec.errors import DamagedStorage, ProtocolError, SealError, UnsupportedVersion
 from negvec.items import ITEM
 from negvec.protocol import AdaptivePolicy, Negentropy, ReferencePolicy, Step, reconcile
-from negvec.storage import PrefixSumVector, Storage, Vector, seal
+from negvec.storage import LiveIndex, PrefixSumVector, Storage, Vector, seal
+from negvec.storage import open_file as open
 from negvec.threads import set_threads
 
 if sys.byteorder != "little":
@@ -27,6 +28,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ITEM",
     "AdaptivePolicy",
+    "DamagedStorage",
+    "LiveIndex",
     "Negentropy",
     "PrefixSumVector",
     "ProtocolError",
@@ -36,6 +39,7 @@ __all__ = [
     "Storage",
     "UnsupportedVersion",
     "Vector",
+    "open",
     "reconcile",
     "seal",
     "set_threads",

@@ -40,3 +40,7 @@ class UnsupportedVersion(ProtocolError):
 
 class SealError(Exception):
     """A storage was used at the wrong time: before `seal()`, or changed after it."""
+
+
+class DamagedStorage(ValueError):
+    """A file that is no sealed storage, or a storage whose content is not what it has to be."""

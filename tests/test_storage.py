@@ -6,7 +6,9 @@ the class itself to INSERTED.
 
 from __future__ import annotations
 
+import os
 import random
+import tempfile
 from bisect import bisect_left
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -43,10 +45,70 @@ def inserted_into(kind: type[negvec.Vector]) -> Factory:
     return sealed
 
 
+def grown(created_at: Any, ids: Any) -> negvec.LiveIndex:
+    """A live index that has been filled in pieces, in no order, and has had items that are gone."""
+    live = negvec.LiveIndex()
+    created_at, ids = np.asarray(created_at, np.uint64), np.asarray(ids)
+    pieces = np.array_split(np.random.default_rng(len(ids)).permutation(len(ids)), 7)
+    for piece in pieces:
+        live.insert(created_at[piece], ids[piece])
+        live.snapshot()
+    live.erase(created_at[pieces[3]], ids[pieces[3]])
+    live.insert(created_at[pieces[3]], ids[pieces[3]])
+    return live
+
+
+def mapped(stride: int) -> Factory:
+    """Sealed, saved to a file, and opened again."""
+
+    def sealed(created_at: Any, ids: Any) -> negvec.Storage:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "items.negvec")
+            negvec.seal(created_at, ids).save(path, stride=stride)
+            storage = negvec.open(path)
+            storage.verify()
+        return storage
+
+    return sealed
+
+
+def windowed(created_at: Any, ids: Any) -> negvec.Storage:
+    """A window of more items: those just before the first and just after the last, where there can be such."""
+    inside = negvec.seal(created_at, ids)
+    if not len(inside):
+        return grown(*columns([(5, bytes(32)), (7, bytes(32))])).between((6, b""), (7, b""))
+    first, last = (as_number(inside.items(k, k + 1)[0]) for k in (0, len(inside) - 1))
+    outside = [as_item(number) for number in (first - 1, last + 1) if 0 <= number < INFINITY << 256]
+    storage = negvec.seal(*map(np.concatenate, zip((inside.created_at, inside.ids), columns(outside), strict=True)))
+    return storage.between(as_item(first), as_item(last + 1))
+
+
+def as_number(item: Any) -> int:
+    return int(item["created_at"]) << 256 | int.from_bytes(item["id"].tobytes(), "big")
+
+
+def as_item(number: int) -> Item:
+    return number >> 256, (number & (1 << 256) - 1).to_bytes(32, "big")
+
+
+def strided(stride: int) -> Factory:
+    return lambda created_at, ids: negvec.seal(created_at, ids, stride=stride)
+
+
 STORAGES: dict[str, Factory] = {
     "Vector": inserted_into(negvec.Vector),
     "PrefixSumVector": inserted_into(negvec.PrefixSumVector),
     "seal": negvec.seal,
+    "stride 2": strided(2),
+    "stride 16": strided(16),
+    "stride 1000": strided(1000),
+    "LiveIndex": grown,
+    "Snapshot": lambda created_at, ids: grown(created_at, ids).snapshot(),
+    "mapped": mapped(1),
+    "mapped, stride 7": mapped(7),
+    "window": windowed,
+    "window of everything": lambda created_at, ids: negvec.seal(created_at, ids).window(),
+    "window of a snapshot": lambda created_at, ids: grown(created_at, ids).window(),
 }
 INSERTED = [negvec.Vector, negvec.PrefixSumVector]
 

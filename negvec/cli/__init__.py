@@ -16,6 +16,10 @@ TROUBLE = 2  # exit status, as diff has it: 0 the same, 1 different, 2 trouble
 COMMANDS = {
     "reconcile": "Find what two files lack of each other.",
     "fingerprint": "Print the count and fingerprint of a set: are we in sync?",
+    "index": "Sort and sum a file once, so that it opens at once.",
+    "verify": "Check that such a file is sound.",
+    "sync": "Bring a store of events and a relay to the same set (NIP-77).",
+    "relay": "Run a Nostr relay that reconciles (NIP-77).",
     "inspect": "Show what a message says, range by range.",
     "profile": "Show where the time of a reconciliation goes.",
     "warmup": "Compile ahead what the first use would compile.",
@@ -47,7 +51,7 @@ def cli(verbose: int) -> None:
 
     Two machines hold large sets of records; negvec finds what each lacks while sending little more than the
     difference. Files may be Nostr events as JSON lines (a strfry export), created_at,id as CSV, both also compressed
-    with gzip or zstd, .npy or .npz, or - for standard input.
+    with gzip or zstd, .npy or .npz, what `negvec index` writes, or - for standard input.
 
     \b
     Examples:

@@ -21,6 +21,7 @@ from negvec.cli.csv_lines import choose_columns, looks_like_row
 from negvec.cli.lines import Parser
 from negvec.cli.streams import FileError, Source, blocks, open_source, system_errors
 from negvec.items import ID_SIZE, Ids, Timestamps
+from negvec.storage.sealed_file import MAGIC
 
 __all__ = ["FileError", "FileItems", "Progress", "read_items", "write_ids"]
 
@@ -84,6 +85,8 @@ def read_items(path: str | os.PathLike[str], *, skip_bad: bool = False, progress
         If the file can't be read, or a line is malformed; the message names file, line and reason.
     """
     with open_source(path) as source:
+        if source.head.startswith(MAGIC):
+            raise FileError(source.name, "is a sealed storage: give its path, it can't come through a pipe")
         if is_arrays(source):
             items = FileItems(*read_arrays(source, skip_bad=skip_bad), source.name)
             if progress:

@@ -22,6 +22,9 @@ from negvec.workloads import DESCRIPTIONS, SHAPES, pair
 STAGES = ("decode", "locate", "fingerprint", "compare", "plan", "encode", "other")
 """The stages of a round in their order (see negvec.protocol.round), and what is left of a call's time."""
 
+FRAME_STAGES = ("read frame", "write frame")
+"""What NIP-77's text frames add: JSON and hex, in one pass each way."""
+
 FLAME_SECONDS = 2.0  # how long a reconciliation is run again and again under the profiler
 FLAME_INTERVAL = 0.0002  # seconds between two samples; a whole reconciliation may take a millisecond
 
@@ -53,8 +56,8 @@ Layer = Callable[[Workload], Cost]
 class StageClock:
     """Adds up the time of each stage; `Negentropy` tells it as `watch` when one ends."""
 
-    def __init__(self) -> None:
-        self.seconds = dict.fromkeys(STAGES, 0.0)
+    def __init__(self, more: tuple[str, ...] = ()) -> None:
+        self.seconds = dict.fromkeys(STAGES + more, 0.0)
         self._last = 0.0
 
     def __call__(self, stage: str) -> None:
@@ -63,30 +66,53 @@ class StageClock:
         self.seconds[stage] += now - self._last
         self._last = now
 
-    def measure(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Call, and count what no stage took as "other"."""
+    def measure(self, call: Callable[..., Any], *arguments: Any, stage: str = "other") -> Any:
+        """Call, and count what no stage took as `stage`."""
         self._last = time.perf_counter()
         result = call(*arguments)
-        self("other")
+        self(stage)
         return result
 
 
 def library(work: Workload) -> Cost:
     """Messages handed over as they are, in one process."""
-    asking, answering = StageClock(), StageClock()
+    clocks = StageClock(), StageClock()
+    return _carry(work, clocks, lambda message, sender, receiver: message)
+
+
+def text_frames(work: Workload) -> Cost:
+    """Messages as the NEG-MSG text frames of NIP-77, in one process."""
+    from negvec.nip77 import NegMsg, neg_msg, read
+
+    def carry(message: bytes, sender: StageClock, receiver: StageClock) -> bytes:
+        frame = sender.measure(neg_msg, "profile", message, stage="write frame")
+        found = receiver.measure(read, frame, stage="read frame")
+        assert isinstance(found, NegMsg)
+        return found.message
+
+    return _carry(work, (StageClock(FRAME_STAGES), StageClock(FRAME_STAGES)), carry)
+
+
+def _carry(
+    work: Workload,
+    clocks: tuple[StageClock, StageClock],
+    carry: Callable[[bytes, StageClock, StageClock], bytes],
+) -> Cost:
+    """Reconcile once, each message brought over by `carry`."""
+    asking, answering = clocks
     initiator = asking.measure(lambda: negvec.Negentropy(work.ours, work.initiator_limit, watch=asking))
     responder = answering.measure(lambda: negvec.Negentropy(work.theirs, work.responder_limit, watch=answering))
     message: bytes | None = asking.measure(initiator.initiate)
     rounds = up = down = 0
     while message is not None:
-        answer = answering.measure(responder.reconcile, message).message
+        answer = answering.measure(responder.reconcile, carry(message, asking, answering)).message
         rounds, up, down = rounds + 1, up + len(message), down + len(answer)
-        step: negvec.Step = asking.measure(initiator.reconcile, answer)
+        step: negvec.Step = asking.measure(initiator.reconcile, carry(answer, answering, asking))
         message = step.message
     return Cost(asking.seconds, answering.seconds, rounds, up, down, len(step.have), len(step.need))
 
 
-LAYERS: dict[str, Layer] = {"library": library}
+LAYERS: dict[str, Layer] = {"library": library, "NIP-77 text frames": text_frames}
 """What `negvec profile` goes through, in this order."""
 
 

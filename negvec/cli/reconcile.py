@@ -14,6 +14,7 @@ from negvec import kernels
 from negvec.cli.files import write_ids
 from negvec.cli.profile import StageClock, checked_limit
 from negvec.cli.progress import Loaded, read, seal
+from negvec.cli.window_options import window_options
 from negvec.items import ID_SIZE
 from negvec.protocol import Result, drive
 
@@ -35,6 +36,7 @@ logger = logging.getLogger(__name__)
     callback=checked_limit,
     help="Largest message of either side; 0 (the default) for none, else 4096 or more.",
 )
+@window_options
 @click.option("--skip-bad", is_flag=True, help="Count malformed lines and pass over them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no report; the exit status tells.")
@@ -44,20 +46,24 @@ def reconcile(
     have: str | None,
     need: str | None,
     frame_size_limit: int,
+    since: int | None,
+    until: int | None,
     skip_bad: bool,
     as_json: bool,
     quiet: bool,
 ) -> int:
     """Find what OURS and THEIRS lack of each other.
 
-    Both files are read and sealed, and two sides in this process exchange the messages that two machines would.
-    Where --have or --need writes to standard output (-), the report goes to standard error.
+    Both files are read and sealed, unless `negvec index` has done that ahead, and two sides in this process exchange
+    the messages that two machines would. Where --have or --need writes to standard output (-), the report goes to
+    standard error.
 
     \b
     Examples:
       negvec reconcile ours.jsonl.gz theirs.jsonl.gz
       negvec reconcile ours.csv theirs.csv --have only-ours.txt --need only-theirs.txt
       negvec reconcile a.npy b.npy --frame-size-limit 60000 --json
+      negvec reconcile a.negvec b.negvec --since 1700000000
 
     Exit status: 0 the same ids, 1 different, 2 trouble.
     """
@@ -79,8 +85,8 @@ def reconcile(
         for side, path in (("ours", ours), ("theirs", theirs))
     ]
     timed("load kernels", kernels.load, kernels.ROUND)
-    right: Loaded = timed("seal theirs", seal, files.pop())  # what was read goes once it is sorted
-    left: Loaded = timed("seal ours", seal, files.pop())
+    right: Loaded = timed("seal theirs", seal, files.pop(), since, until)  # what was read goes once it is sorted
+    left: Loaded = timed("seal ours", seal, files.pop(), since, until)
     clock = StageClock()
     initiator = negvec.Negentropy(left.storage, frame_size_limit, watch=clock)
     responder = negvec.Negentropy(right.storage, frame_size_limit, watch=clock)

@@ -12,22 +12,48 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from negvec.kernels import checks, lists, message, order, search, sha256, sums, worklist
+    from negvec.kernels import (
+        blocks,
+        checks,
+        edits,
+        hex,
+        lists,
+        message,
+        once,
+        order,
+        plans,
+        search,
+        sha256,
+        single,
+        strides,
+        sums,
+        worklist,
+    )
 
-MODULES = ("checks", "lists", "message", "order", "search", "sha256", "sums", "worklist")
+MODULES = (
+    *("blocks", "checks", "edits", "hex", "lists", "message", "once", "order", "plans"),
+    *("search", "sha256", "single", "strides", "sums", "worklist"),
+)
 
 ROUND = ("checks", "lists", "message", "search", "sha256", "sums")
 """The modules that every reconciliation needs; `worklist` comes with policies that keep account of open ranges."""
 
 __all__ = [
     "MODULES",
+    "blocks",
     "checks",
+    "edits",
+    "hex",
     "lists",
     "load",
     "message",
+    "once",
     "order",
+    "plans",
     "search",
     "sha256",
+    "single",
+    "strides",
     "sums",
     "worklist",
 ]

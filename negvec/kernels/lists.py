@@ -1,8 +1,8 @@
 """Comparing IdLists as sets, and keeping each id that is found to one mention.
 
-Ids are hashed to tags of 32 bits by a strongly universal hash of all their bytes (multiply-shift over eight half words;
-Dietzfelbinger, "Universal hashing and k-wise independent random variables via integer arithmetic without primes",
-1996), with a key that is random for each process. Tables are chained over the tags: whoever chooses ids can't know
+Ids are hashed to tags of 32 bits by a strongly universal hash of all their bytes (the "multilinear-HM" family: sums
+and products of half words; Lemire and Kaser, "Strongly universal string hashing is fast", The Computer Journal 57,
+2014), with a key that is random for each process. Tables are chained over the tags: whoever chooses ids can't know
 which of them share a chain, and expected time is linear whatever they are.
 """
 
@@ -27,21 +27,23 @@ from negvec.kernels._jit import (
     device,
     kernel,
 )
-from negvec.kernels.words import copy_row, load_word
+from negvec.kernels.words import copy_bytes, copy_row, load_word
 
-KEY_WORDS = 9  # a multiplier for each half word of an id, and a summand
+KEY_WORDS = 9  # a summand for each half word of an id, and one more
 ID_SIZE = 32
 LACKED, HELD = 1, 2  # what a list says of an own item
-FILTER_BITS = 32  # an id's share of a filter: at most one in 32 is suspected wrongly
+FILTER_BITS = 22  # of the filter for tags, which then fits the second-level cache
+TAG_BITS = 8  # a tag's share of it, at least: one in sixteen is suspected wrongly
+SUSPECT_BITS = 64  # a suspect's share of the filter for rows: one in 64 is drawn in wrongly
 
 
 @device
 def _tag(x0: Word, x1: Word, x2: Word, x3: Word, key: Column) -> Word:
     """The keyed hash of an id, 32 bits; its highest bits are a slot of a table."""
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
-    total = key[0] * (x0 & low) + key[1] * (x0 >> half) + key[2] * (x1 & low) + key[3] * (x1 >> half)
-    total += key[4] * (x2 & low) + key[5] * (x2 >> half) + key[6] * (x3 & low) + key[7] * (x3 >> half)
-    return (total + key[8]) >> half
+    total = key[8] + (key[0] + (x0 & low)) * (key[1] + (x0 >> half)) + (key[2] + (x1 & low)) * (key[3] + (x1 >> half))
+    total += (key[4] + (x2 & low)) * (key[5] + (x2 >> half)) + (key[6] + (x3 & low)) * (key[7] + (x3 >> half))
+    return total >> half
 
 
 @device
@@ -53,7 +55,7 @@ def _bits_for(count: int) -> int:
     return bits
 
 
-@kernel(VOID, BYTES, INTS, INTS, INTS, INTS, INTS, WORD_ROWS, WORDS, OUT_BYTES, OUT_WORD_ROWS, OUT_TAGS, OUT_INTS)
+@kernel(VOID, BYTES, INTS, INTS, INTS, INTS, INTS, WORD_ROWS, WORDS, OUT_BYTES, OUT_INTS, OUT_INTS, OUT_INTS)
 def difference(
     message: Column,
     payloads: Column,
@@ -64,8 +66,8 @@ def difference(
     ids: Column,
     key: Column,
     have: Column,
-    need: Column,
-    tags: Column,
+    starts: Column,
+    lengths: Column,
     found: Column,
 ) -> None:
     """Compare each IdList of a peer with the own ids of its range, as sets; O(ids) in all.
@@ -73,68 +75,101 @@ def difference(
     The own items [lower, upper) of range m have their ids at row first[m] of `ids` on. Marks in `have`, a byte an own
     item, those that the list lacks, and for good those that it holds: a range may come back as part of a wider one, in
     which a moved item shows to be there, under another timestamp. An id that is own under several timestamps has to be
-    listed as often. Appends to `need`, and their tags to `tags`, the ids of the list that are not own. found[0]
-    becomes the number of rows written to `need`, found[1] that of items newly lacked.
+    listed as often. Ids of the list that are not own are needs; `starts` and `lengths` get the runs of them: the byte
+    of the message at which each begins, and its number of ids. found[0] becomes the number of runs, found[1] that of
+    needs, found[2] that of items newly lacked.
     """
-    needs = marks = 0
+    runs = needs = marks = 0
     longest = 1
     for m in range(len(payloads)):
-        longest = max(longest, upper[m] - lower[m])
+        if counts[m] > 0:
+            longest = max(longest, upper[m] - lower[m])
     heads = np.empty(1 << _bits_for(longest), np.int32)
     links = np.empty(longest, np.int32)
     seen = np.empty(longest, np.uint8)
     for m in range(len(payloads)):
         own = upper[m] - lower[m]
+        if counts[m] == 0:
+            for i in range(lower[m], upper[m]):
+                marks += have[i] == 0
+                have[i] = max(have[i], LACKED)
+            continue
+        if own == 0:
+            starts[runs] = payloads[m]
+            lengths[runs] = counts[m]
+            runs += 1
+            needs += counts[m]
+            continue
         bits = _bits_for(own)
         shift = np.uint64(32 - bits)
         for slot in range(1 << bits):
             heads[slot] = -1
-        if counts[m] > 0:
-            for i in range(own):
-                row = first[m] + i
-                place = _tag(ids[row, 0], ids[row, 1], ids[row, 2], ids[row, 3], key) >> shift
-                links[i] = heads[place]
-                heads[place] = i
+        for i in range(own):
+            row = first[m] + i
+            place = _tag(ids[row, 0], ids[row, 1], ids[row, 2], ids[row, 3], key) >> shift
+            links[i] = heads[place]
+            heads[place] = i
         for i in range(own):
             seen[i] = 0
+        follows = False  # whether the id before is a need
         for j in range(counts[m]):
             at = payloads[m] + ID_SIZE * j
             x0, x1 = load_word(message, at), load_word(message, at + 8)
             x2, x3 = load_word(message, at + 16), load_word(message, at + 24)
-            tag = _tag(x0, x1, x2, x3, key)
+            place = _tag(x0, x1, x2, x3, key) >> shift
             known = False
-            if own > 0:
-                place = tag >> shift
-                i, before, spent, before_spent = heads[place], -1, -1, -1
-                while i >= 0:
-                    row = first[m] + i
-                    if ids[row, 0] == x0 and ids[row, 1] == x1 and ids[row, 2] == x2 and ids[row, 3] == x3:
-                        known = True
-                        if not seen[i]:
-                            seen[i] = 1
-                            break
-                        spent, before_spent = i, before
-                    before, i = i, links[i]
-                if i >= 0 and spent >= 0:  # one spent copy is enough to know the id by
-                    if before_spent < 0:
-                        heads[place] = links[spent]
-                    else:
-                        links[before_spent] = links[spent]
+            i, before, spent, before_spent = heads[place], -1, -1, -1
+            while i >= 0:
+                row = first[m] + i
+                if ids[row, 0] == x0 and ids[row, 1] == x1 and ids[row, 2] == x2 and ids[row, 3] == x3:
+                    known = True
+                    if not seen[i]:
+                        seen[i] = 1
+                        break
+                    spent, before_spent = i, before
+                before, i = i, links[i]
+            if i >= 0 and spent >= 0:  # one spent copy is enough to know the id by
+                if before_spent < 0:
+                    heads[place] = links[spent]
+                else:
+                    links[before_spent] = links[spent]
             if not known:
-                need[needs, 0] = x0
-                need[needs, 1] = x1
-                need[needs, 2] = x2
-                need[needs, 3] = x3
-                tags[needs] = tag
+                if follows:
+                    lengths[runs - 1] += 1
+                else:
+                    starts[runs] = at
+                    lengths[runs] = 1
+                    runs += 1
                 needs += 1
+            follows = not known
         for i in range(own):
             if seen[i]:
                 have[lower[m] + i] = HELD
             elif have[lower[m] + i] == 0:
                 have[lower[m] + i] = LACKED
                 marks += 1
-    found[0] = needs
-    found[1] = marks
+    found[0] = runs
+    found[1] = needs
+    found[2] = marks
+
+
+@kernel(INT, BYTES, OUT_INTS, OUT_INTS)
+def lacked_runs(have: Column, lo: Column, hi: Column) -> int:
+    """The runs [lo, hi) of own items that are lacked; returns their number. One pass, eight items at a time."""
+    runs, row, n = 0, 0, len(have)
+    all_lacked = np.uint64(LACKED * 0x0101010101010101)
+    while row < n:
+        if row + 8 <= n and load_word(have, row) == 0:
+            row += 8
+        elif have[row] != LACKED:
+            row += 1
+        else:
+            lo[runs] = row
+            while row < n and have[row] == LACKED:
+                row += 8 if row + 8 <= n and load_word(have, row) == all_lacked else 1
+            hi[runs] = row
+            runs += 1
+    return runs
 
 
 @device
@@ -148,47 +183,87 @@ def _same(left: Column, i: Word, right: Column, j: Word) -> bool:
 
 
 @device
-def _suspect(tags: Column, bitmap: Column, shift: Word, marks: Column) -> int:
-    """Enter every tag in the filter, by its highest bits; marks those whose bit was set before, and counts them."""
-    suspects = 0
-    for row in range(len(tags)):
-        place = np.uint64(tags[row]) >> shift
+def _suspect(tags: Column, start: int, stop: int, drop: Word, bitmap: Column, suspects: Column, found: int) -> int:
+    """Enter tags[start:stop] in a filter; those whose bit was set before are suspects. Returns their number."""
+    mask = np.uint64(64 * len(bitmap) - 1)
+    for row in range(start, stop):
+        place = (np.uint64(tags[row]) >> drop) & mask
         word = bitmap[place >> np.uint64(6)]
-        hit = (word >> (place & np.uint64(63))) & np.uint64(1)
+        suspects[found] = tags[row]
+        found += np.int64((word >> (place & np.uint64(63))) & np.uint64(1))
         bitmap[place >> np.uint64(6)] = word | np.uint64(1) << (place & np.uint64(63))
-        marks[row] = hit
-        suspects += np.int64(hit)
-    return suspects
+    return found
 
 
 @device
-def _enter_marked(tags: Column, bitmap: Column, mask: Word, marks: Column) -> None:
-    """Enter the marked tags in the second filter, by their lowest bits."""
+def _part(tags: Column, shift: Word, ends: Column, parted: Column) -> None:
+    """Put tags before the ends of their parts, and move those."""
     for row in range(len(tags)):
-        if marks[row]:
-            place = np.uint64(tags[row]) & mask
-            bitmap[place >> np.uint64(6)] |= np.uint64(1) << (place & np.uint64(63))
+        part = np.uint64(tags[row]) >> shift
+        ends[part] -= 1
+        parted[ends[part]] = tags[row]
 
 
 @device
-def _mark_sharing(tags: Column, bitmap: Column, mask: Word, marks: Column) -> int:
-    """Mark all tags whose bit in the second filter is set, and count them."""
-    marked = 0
+def _suspect_parts(have_tags: Column, need_tags: Column, bits: int, suspects: Column) -> int:
+    """As `_suspect` of all tags, which are parted by their highest `bits` first, so that the filter stays small."""
+    shift = np.uint64(32 - bits)
+    ends = np.zeros((1 << bits) + 1, np.int64)
+    for row in range(len(have_tags)):
+        ends[np.uint64(have_tags[row]) >> shift] += 1
+    for row in range(len(need_tags)):
+        ends[np.uint64(need_tags[row]) >> shift] += 1
+    for part in range(1, len(ends)):
+        ends[part] += ends[part - 1]
+    parted = np.empty(ends[-1], np.uint32)
+    _part(have_tags, shift, ends, parted)
+    _part(need_tags, shift, ends, parted)
+    bitmap = np.empty(1 << (FILTER_BITS - 6), np.uint64)
+    drop = np.uint64(max(32 - bits - FILTER_BITS, 0))
+    found = 0
+    for part in range(1 << bits):
+        bitmap[:] = 0
+        found = _suspect(parted, ends[part], ends[part + 1], drop, bitmap, suspects, found)
+    return found
+
+
+@device
+def _suspects(have_tags: Column, need_tags: Column, suspects: Column) -> int:
+    """The tags that may be there twice: of each that is, all mentions but one; returns their number."""
+    bits = max(_bits_for(TAG_BITS * (len(have_tags) + len(need_tags))), 6)
+    if bits > FILTER_BITS:
+        return _suspect_parts(have_tags, need_tags, bits - FILTER_BITS, suspects)
+    bitmap = np.zeros(1 << (bits - 6), np.uint64)
+    drop = np.uint64(32 - bits)
+    found = _suspect(need_tags, 0, len(need_tags), drop, bitmap, suspects, 0)
+    return _suspect(have_tags, 0, len(have_tags), drop, bitmap, suspects, found)
+
+
+@device
+def _draw_in(tags: Column, first: int, bitmap: Column, mentions: Column, found: int) -> int:
+    """The rows, counted from `first` on, of all tags whose bit is set; returns the number of all found so far."""
+    mask = np.uint64(64 * len(bitmap) - 1)
     for row in range(len(tags)):
         place = np.uint64(tags[row]) & mask
-        marks[row] = (bitmap[place >> np.uint64(6)] >> (place & np.uint64(63))) & np.uint64(1)
-        marked += marks[row]
-    return marked
+        mentions[found] = first + row
+        found += np.int64((bitmap[place >> np.uint64(6)] >> (place & np.uint64(63))) & np.uint64(1))
+    return found
 
 
-@kernel(VOID, WORD_ROWS, INTS, WORDS, OUT_WORD_ROWS, OUT_TAGS)
-def take(ids: Column, rows: Column, key: Column, taken: Column, tags: Column) -> None:
-    """Copy the ids of `rows`, with their tags."""
-    for m in range(len(rows)):
-        row = rows[m]
-        for k in range(4):
-            taken[m, k] = ids[row, k]
-        tags[m] = _tag(taken[m, 0], taken[m, 1], taken[m, 2], taken[m, 3], key)
+@kernel(VOID, BYTES, INTS, INTS, OUT_WORD_ROWS)
+def gather(source: Column, starts: Column, lengths: Column, ids: Column) -> None:
+    """Copy runs of ids, given by their first byte and number of ids, one after another."""
+    to = 0
+    for run in range(len(starts)):
+        copy_bytes(ids, ID_SIZE * to, source, starts[run], ID_SIZE * lengths[run])
+        to += lengths[run]
+
+
+@kernel(VOID, WORD_ROWS, WORDS, OUT_TAGS)
+def hash_ids(ids: Column, key: Column, tags: Column) -> None:
+    """The tags of all ids."""
+    for row in range(len(ids)):
+        tags[row] = _tag(ids[row, 0], ids[row, 1], ids[row, 2], ids[row, 3], key)
 
 
 @kernel(INT, WORD_ROWS, TAGS, WORD_ROWS, TAGS, OUT_BYTES, OUT_BYTES)
@@ -197,66 +272,65 @@ def mark_repeats(
 ) -> int:
     """Mark what can't stay: an id that is in its list for the second time, and one in both lists, in both.
 
-    Returns the number of marks. A bit filter picks out the few ids that may be there twice, and only those, and what
-    shares a bit of a second filter with them, go into a table: the usual case is two passes over the tags, which lie
-    together, and touches few ids.
+    Returns the number of marks; where there are none, nothing is written. A bit filter picks out the few tags that may
+    be there twice, and another one their rows, which alone go into a table: the usual case is two passes over the tags,
+    which lie together, and touches few ids.
     """
     haves, needs = len(have), len(need)
-    bits = _bits_for(max(haves + needs, 4) * FILTER_BITS)
-    bitmap = np.zeros(1 << (bits - 6), np.uint64)
-    shift = np.uint64(32 - bits)
-    suspects = _suspect(need_tags, bitmap, shift, need_out) + _suspect(have_tags, bitmap, shift, have_out)
-    if suspects == 0:
+    suspects = np.empty(haves + needs + 1, np.uint32)
+    found = _suspects(have_tags, need_tags, suspects)
+    if found == 0:
         return 0
+    bitmap = np.zeros(1 << (max(_bits_for(SUSPECT_BITS * found), 6) - 6), np.uint64)
+    mask = np.uint64(64 * len(bitmap) - 1)
+    for suspect in range(found):
+        place = np.uint64(suspects[suspect]) & mask
+        bitmap[place >> np.uint64(6)] |= np.uint64(1) << (place & np.uint64(63))
+    mentions = np.empty(haves + needs + 1, np.int64)  # rows of `need`, and behind those of `have`
+    candidates = _draw_in(need_tags, 0, bitmap, mentions, 0)
+    candidates = _draw_in(have_tags, needs, bitmap, mentions, candidates)
 
-    bits = _bits_for(max(suspects, 4) * 2 * FILTER_BITS)
-    bitmap = np.zeros(1 << (bits - 6), np.uint64)
-    mask = np.uint64((1 << bits) - 1)
-    _enter_marked(need_tags, bitmap, mask, need_out)
-    _enter_marked(have_tags, bitmap, mask, have_out)
-    candidates = _mark_sharing(need_tags, bitmap, mask, need_out) + _mark_sharing(have_tags, bitmap, mask, have_out)
-
-    # Each id's first mention: an entry is a row of `need`, or behind those a row of `have`.
+    # Each id's first mention is entered in a table, and those after it are marked.
     bits = _bits_for(candidates)
     shift = np.uint64(32 - bits)
     heads = np.empty(1 << bits, np.int32)
     for slot in range(1 << bits):
         heads[slot] = -1
-    links, rows = np.empty(candidates, np.int32), np.empty(candidates, np.int64)
-    entry_tags = np.empty(candidates, np.uint32)
-    entered = marks = 0
-    for mention in range(needs + haves):
+    links = np.empty(candidates, np.int32)
+    marks = 0
+    for candidate in range(candidates):
+        mention = mentions[candidate]
         of_need = mention < needs
         row = mention if of_need else mention - needs
-        if not (need_out[row] if of_need else have_out[row]):
-            continue
         tag = need_tags[row] if of_need else have_tags[row]
         place = np.uint64(tag) >> shift
-        entry = heads[place]
+        entry, first = heads[place], np.int64(0)
         while entry >= 0:
-            first = rows[entry]
-            if entry_tags[entry] == tag and (
-                _same(need, first, need, row)
-                if of_need
-                else (_same(need, first, have, row) if first < needs else _same(have, first - needs, have, row))
-            ):
+            first = mentions[entry]
+            if first >= needs:
+                same = have_tags[first - needs] == tag and _same(have, first - needs, have, row)
+            else:
+                same = need_tags[first] == tag and (
+                    _same(need, first, need, row) if of_need else _same(need, first, have, row)
+                )
+            if same:
                 break
             entry = links[entry]
-        repeated = entry >= 0
-        marks += repeated
+        if entry < 0:
+            links[candidate] = heads[place]
+            heads[place] = candidate
+            continue
+        if marks == 0:
+            need_out[:] = 0
+            have_out[:] = 0
+        marks += 1
         if of_need:
-            need_out[row] = repeated
+            need_out[row] = 1
         else:
-            have_out[row] = repeated
-            if repeated and rows[entry] < needs and not need_out[rows[entry]]:
-                need_out[rows[entry]] = 1
+            have_out[row] = 1
+            if first < needs and not need_out[first]:
+                need_out[first] = 1
                 marks += 1
-        if not repeated:
-            rows[entered] = mention
-            entry_tags[entered] = tag
-            links[entered] = heads[place]
-            heads[place] = entered
-            entered += 1
     return marks
 
 

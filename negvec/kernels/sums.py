@@ -9,6 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from negvec.kernels._jit import INT, INTS, OUT_WORD_ROWS, VOID, WORD_ROWS, Column, Word, device, kernel
+from negvec.kernels.addresses import Address, word_at
+
+Sum = tuple[Word, Word, Word, Word]
 
 
 @device
@@ -31,6 +34,31 @@ def _add(
     r2 = half + carry
     carry = np.uint64(half < x2) | np.uint64(r2 < carry)
     return r0, r1, r2, s3 + x3 + carry
+
+
+@device
+def nothing() -> Sum:
+    """The sum of no ids."""
+    return np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+
+
+@device
+def plus(left: Sum, right: Sum) -> Sum:
+    """left + right mod 2^256."""
+    return _add(left[0], left[1], left[2], left[3], right[0], right[1], right[2], right[3])
+
+
+@device
+def minus(left: Sum, right: Sum) -> Sum:
+    """left - right mod 2^256: the sum with the complement of `right`, and 1."""
+    more = _add(left[0], left[1], left[2], left[3], np.uint64(1), np.uint64(0), np.uint64(0), np.uint64(0))
+    return _add(more[0], more[1], more[2], more[3], ~right[0], ~right[1], ~right[2], ~right[3])
+
+
+@device
+def sum_at(address: Address) -> Sum:
+    """An id, or a row of sums, in a block."""
+    return word_at(address), word_at(address + 8), word_at(address + 16), word_at(address + 24)
 
 
 @kernel(VOID, WORD_ROWS, INT, INT, OUT_WORD_ROWS)

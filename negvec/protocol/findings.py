@@ -23,16 +23,41 @@ from negvec.threads import together
 Tags = npt.NDArray[np.uint32]
 
 
+class _Needs:
+    """The peer's ids that are not own, in the order of arrival, with their tags."""
+
+    def __init__(self) -> None:
+        self._ids: list[Words] = []
+        self._tags: list[Tags] = []
+
+        self.needed = 0  # ids appended so far, those that came twice counted twice
+
+    def append(self, message: Bytes, starts: Indices, lengths: Indices, count: int) -> None:
+        """Copy runs of ids, `count` in all, that begin at bytes of a message."""
+        ids = np.empty((count, 4), np.uint64)
+        kernels.lists.gather(message, starts, lengths, ids)
+        self._ids.append(ids)
+        self._tags.append(_hashed(ids)[1])
+        self.needed += count
+
+    def clear(self) -> None:
+        self._ids, self._tags = [], []
+
+    def columns(self) -> tuple[Words, Tags]:
+        if len(self._ids) != 1:
+            self._ids = [np.concatenate([np.empty((0, 4), np.uint64), *self._ids])]
+            self._tags = [np.concatenate([np.empty(0, np.uint32), *self._tags])]
+        return self._ids[0], self._tags[0]
+
+
 class Findings:
     """Collects have and need over one reconciliation."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._have: Bytes | None = None  # for each own item 0, or whether the peer lacks or holds it
-        self._need: list[Words] = []
-        self._need_tags: list[Tags] = []
+        self._need = _Needs()
         self.marked = 0  # own items found to be lacked so far
-        self.needed = 0  # ids listed so far that are not own, those that came twice counted twice
 
     def compare(self, message: Bytes, ranges: Ranges, listed: Indices, lower: Indices, upper: Indices) -> None:
         """Compare the IdLists of a message, rows `listed`, with the own ranges [lower, upper) of those rows."""
@@ -40,52 +65,63 @@ class Findings:
             self._have = np.zeros(len(self._storage), np.uint8)
         counts = ranges.counts[listed]
         most = int(counts.sum())
-        need, tags = np.empty((most, 4), np.uint64), np.empty(most, np.uint32)
-        found = np.empty(2, np.int64)
+        starts, lengths, found = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(3, np.int64)
         own = self._storage.id_lists(lower, upper)
         kernels.lists.difference(
             *(message, ranges.payloads[listed], counts, lower, upper),
-            *(own.first, own.ids.view("<u8"), _hash_key(), self._have, need, tags, found),
+            *(own.first, own.ids.view("<u8"), _hash_key(), self._have, starts, lengths, found),
         )
-        needs = int(found[0])
-        self.needed += needs
-        self.marked += int(found[1])
+        runs, needs, marked = found.tolist()
+        self.marked += marked
         if needs:
-            self._need.append(need if needs == most else need[:needs].copy())
-            self._need_tags.append(tags if needs == most else tags[:needs].copy())
+            self._need.append(message, starts[:runs], lengths[:runs], needs)
+
+    @property
+    def needed(self) -> int:
+        """Ids listed so far that are not own, those that came twice counted twice."""
+        return self._need.needed
 
     def distinct_needs(self) -> int:
         """How many ids the peer has listed that are not own, each counted once: a pass over all of them."""
-        need, tags = self._joined()
+        need, tags = self._need.columns()
         nothing, no_tags = need[:0], tags[:0]
         repeats = np.empty(len(need), np.uint8)
         return len(need) - kernels.lists.mark_repeats(nothing, no_tags, need, tags, repeats[:0], repeats)
 
     def finish(self) -> tuple[Ids, Ids]:
         """Have and need, each id once: have in the order of the own items, need in the order of arrival."""
-        (have, have_tags), (need, need_tags) = together(self._taken, self._joined)
-        self._have, self._need, self._need_tags = None, [], []
+        (have, have_tags), (need, need_tags) = together(self._lacked, self._need.columns)
+        self._have, self._need = None, _Needs()
         have_out, need_out = np.empty(len(have), np.uint8), np.empty(len(need), np.uint8)
         if kernels.lists.mark_repeats(have, have_tags, need, need_tags, have_out, need_out):
-            have = have[: kernels.lists.drop_marked(have, have_out)]
+            have = have[have_out == 0]
             need = need[: kernels.lists.drop_marked(need, need_out)]
-        return _as_ids(have), _as_ids(need)
+        return as_ids(have), as_ids(need)
 
-    def _taken(self) -> tuple[Words, Tags]:
-        lacked = self._have == kernels.lists.LACKED if self._have is not None else np.empty(0, np.bool_)
-        rows = np.flatnonzero(lacked)
-        have, tags = np.empty((len(rows), 4), np.uint64), np.empty(len(rows), np.uint32)
-        if len(rows):
-            ids, first = self._storage.id_lists(rows, rows + 1)
-            kernels.lists.take(ids.view("<u8"), first, _hash_key(), have, tags)
-        return have, tags
+    def _lacked(self) -> tuple[Words, Tags]:
+        """The ids of own items that are lacked."""
+        if not self.marked or self._have is None:
+            return _hashed(np.empty((0, 4), np.uint64))
+        lo, hi = np.empty(self.marked, np.int64), np.empty(self.marked, np.int64)
+        runs = kernels.lists.lacked_runs(self._have, lo, hi)
+        return _hashed(self._ids_of(lo[:runs], hi[:runs]))
 
-    def _joined(self) -> tuple[Words, Tags]:
-        need = np.concatenate([np.empty((0, 4), np.uint64), *self._need])
-        return need, np.concatenate([np.empty(0, np.uint32), *self._need_tags])
+    def _ids_of(self, lo: Indices, hi: Indices) -> Words:
+        """The ids of ranges of own items, one after another."""
+        ids, first = self._storage.id_lists(lo, hi)
+        found = np.empty((int((hi - lo).sum()), 4), np.uint64)
+        kernels.lists.gather(ids.reshape(-1), ID_SIZE * first, hi - lo, found)
+        return found
 
 
-def _as_ids(words: Words) -> Ids:
+def _hashed(ids: Words) -> tuple[Words, Tags]:
+    tags = np.empty(len(ids), np.uint32)
+    kernels.lists.hash_ids(ids, _hash_key(), tags)
+    return ids, tags
+
+
+def as_ids(words: Words) -> Ids:
+    """Rows of four words as (n, 32) uint8."""
     return words.view(np.uint8).reshape(-1, ID_SIZE)
 
 

@@ -15,6 +15,7 @@ from negvec.protocol.findings import Findings
 from negvec.protocol.policy import PacingPolicy, ReferencePolicy, SplitPolicy
 from negvec.protocol.round import Round, as_bytes
 from negvec.protocol.stages import Watch
+from negvec.protocol.stream import FindingsStream
 from negvec.protocol.worklist import PacedRound
 from negvec.storage.seam import Storage
 
@@ -33,8 +34,8 @@ STALLED_ROUNDS = 64
 """Rounds without a find or a settled item after which a peer is given up. A range of all items that there can be is
 down to a list after 16 rounds of 16 buckets, so a peer that plays by the protocol always gets further sooner."""
 
-_NO_IDS = np.empty((0, ID_SIZE), np.uint8)
-_NO_IDS.flags.writeable = False
+NO_IDS = np.empty((0, ID_SIZE), np.uint8)
+NO_IDS.flags.writeable = False
 
 
 class Step(NamedTuple):
@@ -46,7 +47,8 @@ class Step(NamedTuple):
         To be sent to the peer; None when the initiator is done.
     have : ndarray of uint8, shape (k, 32)
         Ids that we hold and the peer lacks, in the order of our items. Filled in the initiator's last step, where
-        `message` is None, and empty before: only then is it certain that no id comes twice, or is in both lists.
+        `message` is None, and empty before: only then is it certain that no id comes twice, or is in both lists. With
+        `stream` on, what each message has shown, and no step before has given.
     need : ndarray of uint8, shape (k, 32)
         Ids that the peer holds and we lack, in the order in which the peer sent them; likewise.
     """
@@ -70,6 +72,9 @@ class Negentropy:
     frame_size_limit : int, default 0
         Largest message to send, in bytes (before hex): 0 for no limit, else 4096 or more. Limits make more rounds, and
         lose nothing.
+    stream : bool, default False
+        Give have and need as they are found, each id once, instead of with the last step. What is given can't be taken
+        back: an id that both sides hold under different timestamps may be in one of the lists, or in both.
     policy : SplitPolicy or PacingPolicy, optional
         How ranges are split; by default as the C++ reference does (`ReferencePolicy`), or, with `tiny`, as
         `AdaptivePolicy` does. One policy may serve any number of instances.
@@ -97,6 +102,7 @@ class Negentropy:
         storage: Storage,
         frame_size_limit: int = 0,
         *,
+        stream: bool = False,
         policy: SplitPolicy | PacingPolicy | None = None,
         watch: Watch | None = None,
         tiny: bool = False,
@@ -114,6 +120,7 @@ class Negentropy:
         else:
             self._round = Round(storage, limit, policy, watch)
         self._findings: Findings | None = None  # the initiator's
+        self._stream = stream
         self._done = False
         self._furthest = -1  # own index up to which items were settled at the best
         self._stalled = 0  # rounds without progress
@@ -131,7 +138,7 @@ class Negentropy:
         """
         if self._findings is not None:
             raise ValueError("this reconciliation has begun already; use a new Negentropy for another one")
-        self._findings = Findings(self._round.storage)
+        self._findings = (FindingsStream if self._stream else Findings)(self._round.storage)
         return self._round.first_message()
 
     def reconcile(self, message: Any) -> Step:
@@ -165,11 +172,11 @@ class Negentropy:
         if data[0] != VERSION:
             if self._findings is not None:
                 raise UnsupportedVersion(int(data[0]) - VERSIONS.start)
-            return Step(bytes([VERSION]), _NO_IDS, _NO_IDS)
+            return Step(bytes([VERSION]), NO_IDS, NO_IDS)
         findings = self._findings
         if findings is None:
             answer, _ = self._round.answer(data, None)
-            return Step(answer, _NO_IDS, _NO_IDS)
+            return Step(answer, NO_IDS, NO_IDS)
         marked, needed = findings.marked, findings.needed
         answer, settled = self._round.answer(data, findings)
         if len(answer) == 1:
@@ -186,7 +193,9 @@ class Negentropy:
         else:
             self._stalled += 1
         self._check_progress(findings)
-        return Step(answer, _NO_IDS, _NO_IDS)
+        if isinstance(findings, FindingsStream):
+            return Step(answer, *findings.take())
+        return Step(answer, NO_IDS, NO_IDS)
 
     def _check_progress(self, findings: Findings) -> None:
         """Give up a peer that can't be playing by the protocol.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from negvec import kernels
+from negvec.errors import DamagedStorage
 from negvec.protocol.codec import FINGERPRINT, ID_LIST, INFINITY, VERSION, Layout, Ranges, encode, join
 from negvec.storage.seam import Bounds, Bytes, Indices, Storage
 
@@ -67,6 +68,8 @@ class Watched:
         lower = np.empty_like(upper)
         lower[:1] = at
         lower[1:] = upper[:-1]
+        if (upper < lower).any():  # the decoder has seen to it that bounds ascend
+            raise DamagedStorage("the storage's items are out of order: it is damaged, or was changed meanwhile")
         self.watch("locate")
         differs, empty = np.zeros(len(upper), np.uint8), np.zeros(len(upper), np.uint8)
         hashed = np.flatnonzero(ranges.modes == FINGERPRINT)

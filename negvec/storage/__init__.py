@@ -1,6 +1,24 @@
 """Where items are kept: the seam that the protocol asks (`Storage`), and what implements it."""
 
+from negvec.storage.live import Changes, LiveIndex
+from negvec.storage.prefix_sum import PrefixSumVector, seal
+from negvec.storage.sealed_file import MappedVector, open_file
 from negvec.storage.seam import Bounds, IdLists, Storage
-from negvec.storage.vector import PrefixSumVector, Vector, seal
+from negvec.storage.snapshot import Snapshot
+from negvec.storage.vector import Vector
+from negvec.storage.window import Window
 
-__all__ = ["Bounds", "IdLists", "PrefixSumVector", "Storage", "Vector", "seal"]
+__all__ = [
+    "Bounds",
+    "Changes",
+    "IdLists",
+    "LiveIndex",
+    "MappedVector",
+    "PrefixSumVector",
+    "Snapshot",
+    "Storage",
+    "Vector",
+    "Window",
+    "open_file",
+    "seal",
+]

@@ -1,4 +1,4 @@
-"""Sealed storages in memory: sorted columns, and for `PrefixSumVector` the cumulative sums of its ids.
+"""Sealed storages in memory: sorted columns.
 
 Items are inserted in any order and number, then sealed: sorted where they are not, freed of repeats and frozen. The
 columns stay apart (created_at, ids), so that the ids of a range lie together and go into a message in one copy.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,13 @@ from negvec.errors import SealError
 from negvec.items import ID_SIZE, INFINITY, ITEM, Ids, Timestamps, as_columns, from_events, from_structured
 from negvec.storage.arguments import as_bounds, as_indices, as_ranges, as_words
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
+from negvec.storage.window import Windowed
 from negvec.threads import shares, together
 
 MOST_ITEMS = 2**32 - 1  # places are sorted as uint32
-_ITEMS_FOR_TWO_THREADS = 50_000  # below, starting a thread costs what it saves
 
 
-class Vector:
+class Vector(Windowed):
     """Sorted items; a fingerprint walks its range. The plain truth that every other storage is tested against.
 
     Attributes
@@ -147,15 +147,9 @@ class Vector:
 
     def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
         """Keep columns that are sorted and free of repeats; the storage is sealed with the last assignment."""
-        self._id_words = _frozen(words, copy)
+        self._id_words = frozen(words, copy)
         self._ids = self._id_words.view(np.uint8).reshape(-1, ID_SIZE)
-        self._created_at = _frozen(created_at, copy)
-
-    @classmethod
-    def _sealed(cls, created_at: Timestamps, ids: Ids, copy: bool) -> Self:
-        storage = cls()
-        storage._freeze(created_at, ids, copy)
-        return storage
+        self._created_at = frozen(created_at, copy)
 
     # ---- after the seal: the seam (negvec.storage.seam.Storage)
 
@@ -264,83 +258,8 @@ class Vector:
         kernels.sums.walk(self._id_words, lo, hi, sums)
 
 
-class PrefixSumVector(Vector):
-    """The default storage: as `Vector`, with the cumulative sums of the ids, so that any fingerprint costs O(1).
-
-    Row k of the (n + 1, 4) uint64 limb matrix is the sum of the first k ids mod 2^256. 72 bytes an item.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._limbs: Words = np.zeros((1, 4), np.uint64)
-
-    def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
-        limbs = np.empty((len(words) + 1, 4), np.uint64)
-
-        def accumulate() -> Words:
-            limbs[0] = 0
-            kernels.sums.accumulate(words, 0, len(words), limbs)
-            return limbs
-
-        if copy and len(words) >= _ITEMS_FOR_TWO_THREADS:
-            kept, _ = together(partial(_frozen, words, copy), accumulate)
-        else:
-            accumulate()
-            kept = _frozen(words, copy)
-        limbs.flags.writeable = False
-        self._limbs = limbs
-        super()._keep(_frozen(created_at, copy), kept, copy=False)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory that the sealed items and their sums take."""
-        return super().nbytes + self._limbs.nbytes
-
-    def fingerprint(self, lo: int, hi: int) -> bytes:
-        """The fingerprint of one range [lo, hi), 16 bytes; about a microsecond."""
-        if type(lo) is int and type(hi) is int and 0 <= lo <= hi < len(self._limbs) and self._created_at is not None:
-            first, second = kernels.sha256.fingerprint(self._limbs, lo, hi)
-            return int(first | second << 64).to_bytes(16, "little")
-        return super().fingerprint(lo, hi)  # says what is wrong, or takes other integer types
-
-    def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> None:
-        kernels.sums.subtract(self._limbs, lo, hi, sums)
-
-
-def _frozen(array: npt.NDArray[Any], copy: bool) -> npt.NDArray[Any]:
+def frozen(array: npt.NDArray[Any], copy: bool) -> npt.NDArray[Any]:
+    """Return the array read-only, or a copy of it."""
     kept = array.copy() if copy else array.view()
     kept.flags.writeable = False
     return kept
-
-
-def seal(created_at: Any, ids: Any = None, *, copy: bool = True) -> PrefixSumVector:
-    """Build the default storage from columns of items.
-
-    Parameters
-    ----------
-    created_at : array_like of int, shape (n,)
-        Timestamps, 0 to 2**64 - 2, any integer dtype. Or, with `ids` left out, a structured array with the fields
-        `created_at` and `id` (dtype `negvec.ITEM`), or a list of Nostr events as dicts.
-    ids : array_like, optional
-        (n, 32) uint8, or (n,) `V32`, or a list of bytes or of hex.
-    copy : bool, default True
-        False keeps the given arrays themselves where they are sorted, contiguous and of the right dtype: less memory
-        and time, for callers who will not write to them again.
-
-    Returns
-    -------
-    PrefixSumVector
-        Sealed. Its attribute `repeats` tells how many items were there twice and dropped.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Something that is no item; the message names its row.
-    """
-    if ids is not None:
-        columns = as_columns(created_at, ids)
-    elif isinstance(created_at, np.ndarray):
-        columns = from_structured(created_at)
-    else:
-        columns = from_events(created_at)
-    return PrefixSumVector._sealed(*columns, copy)

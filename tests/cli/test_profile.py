@@ -11,7 +11,7 @@ import pytest
 import vectors
 from click.testing import CliRunner, Result
 
-from negvec.cli.profile import STAGES, Cost, StageClock, Workload, library, median_cost, profile
+from negvec.cli.profile import FRAME_STAGES, STAGES, Cost, StageClock, Workload, library, median_cost, profile
 
 module = importlib.import_module("negvec.cli.profile")  # its package may hold the command under this name
 
@@ -47,19 +47,21 @@ def test_the_json_tells_what_the_reference_needed(shape: str, limits: tuple[int,
 def test_the_table_names_the_shape_and_every_stage() -> None:
     result = run("--shape", "scattered", "--responder-limit", "0")
     assert result.exit_code == 0, result.output
-    heading, table = result.output.split("\n\n")
+    heading, *tables = result.output.split("\n\n")
     assert heading.startswith("20,000 scattered: ")
     assert "frames without limit" in heading
     record = RECORDS["scattered", 0, 0]
-    assert f"library: {record['rounds']} rounds, {record['bytes_up']:,} bytes up" in table
-    assert f"{record['have_count']:,} have, {record['need_count']:,} need" in table
-    rows = {line[:14].strip(): line[14:].split() for line in table.splitlines()[3:]}
-    assert list(rows) == [*STAGES, "all stages"]
-    for side in range(3):
-        shares = [float(rows[stage][2 * side + 1].rstrip("%")) for stage in STAGES]
-        assert sum(shares) == pytest.approx(100, abs=0.1 * len(STAGES))
-        times = [float(rows[stage][2 * side]) for stage in STAGES]
-        assert sum(times) == pytest.approx(float(rows["all stages"][2 * side]), abs=0.001 * len(STAGES))
+    layers = {"library": STAGES, "NIP-77 text frames": (*STAGES, *FRAME_STAGES)}
+    for table, (layer, stages) in zip(tables, layers.items(), strict=True):
+        assert f"{layer}: {record['rounds']} rounds, {record['bytes_up']:,} bytes up" in table
+        assert f"{record['have_count']:,} have, {record['need_count']:,} need" in table
+        rows = {line[:14].strip(): line[14:].split() for line in table.splitlines()[3:]}
+        assert list(rows) == [*stages, "all stages"]
+        for side in range(3):
+            shares = [float(rows[stage][2 * side + 1].rstrip("%")) for stage in stages]
+            assert sum(shares) == pytest.approx(100, abs=0.1 * len(stages))
+            times = [float(rows[stage][2 * side]) for stage in stages]
+            assert sum(times) == pytest.approx(float(rows["all stages"][2 * side]), abs=0.001 * len(stages))
 
 
 def test_the_first_run_is_not_counted_and_stages_are_medians() -> None:

@@ -82,15 +82,17 @@ def difference(
     counts = np.array([len(entries) for entries in listed], np.int64)
 
     have = np.frombuffer(bytearray(marks or bytes(sum(sizes))), np.uint8)
-    need, found = np.full((int(counts.sum()), 4), 7, np.uint64), np.full(2, -7, np.int64)
-    tags = np.full(len(need), 7, np.uint32)
+    starts, lengths = np.full((2, int(counts.sum())), -7, np.int64)
+    found = np.full(3, -7, np.int64)
     kernels.lists.difference(
         *(np.frombuffer(message, np.uint8), np.array(payloads, np.int64), counts, lower, upper, first),
-        *(as_words(ids_as_kept), key, have, need, tags, found),
+        *(as_words(ids_as_kept), key, have, starts, lengths, found),
     )
-    needs, new = found.tolist()
-    assert tags[:needs].tolist() == taken(need[:needs], key)[1].tolist()
-    return (have == LACKED).astype(int).tolist(), as_ids(need[:needs]), new
+    runs, needs, new = found.tolist()
+    need = np.full((needs, 4), 7, np.uint64)
+    kernels.lists.gather(np.frombuffer(message, np.uint8), starts[:runs], lengths[:runs], need)
+    assert lengths[:runs].sum() == needs
+    return (have == LACKED).astype(int).tolist(), as_ids(need), new
 
 
 def expected_difference(owned: list[list[bytes]], listed: list[list[bytes]]) -> tuple[list[int], list[bytes], int]:
@@ -172,20 +174,31 @@ def test_a_key_that_puts_every_id_into_one_chain_changes_nothing_but_the_time() 
     assert difference(owned, listed, key_of([0] * lists.KEY_WORDS)) == expected_difference(owned, listed)
 
 
+@thorough
+@given(st.lists(st.tuples(st.sampled_from([0, LACKED, HELD]), st.integers(1, 20)), max_size=12))
+def test_runs_of_lacked_items(stretches: list[tuple[int, int]]) -> None:
+    have = np.array([mark for mark, length in stretches for _ in range(length)], np.uint8)
+    lo, hi = np.full((2, len(have) + 1), -7, np.int64)
+    runs = kernels.lists.lacked_runs(have, lo, hi)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], have == LACKED, [False]])))
+    assert [*zip(lo[:runs], hi[:runs], strict=True)] == [*zip(edges[::2], edges[1::2], strict=True)]
+
+
 # ---- mark_repeats
 
 
-def taken(words: Words, key: Words) -> tuple[Words, npt.NDArray[np.uint32]]:
-    """All ids of a matrix, by `take`, with their tags."""
-    ids, tags = np.empty_like(words), np.empty(len(words), np.uint32)
-    kernels.lists.take(words, np.arange(len(words)), key, ids, tags)
-    assert ids.tolist() == words.tolist()
-    return ids, tags
+def hashed(ids: list[bytes], key: Words) -> tuple[Words, npt.NDArray[np.uint32]]:
+    words = as_words(ids)
+    tags = np.empty(len(words), np.uint32)
+    kernels.lists.hash_ids(words, key, tags)
+    return words, tags
 
 
 def mark_repeats(have: list[bytes], need: list[bytes], key: Words) -> tuple[list[int], list[int]]:
     have_out, need_out = np.full(len(have), 7, np.uint8), np.full(len(need), 7, np.uint8)
-    marks = kernels.lists.mark_repeats(*taken(as_words(have), key), *taken(as_words(need), key), have_out, need_out)
+    marks = kernels.lists.mark_repeats(*hashed(have, key), *hashed(need, key), have_out, need_out)
+    if not marks:
+        return [0] * len(have), [0] * len(need)
     assert marks == int(have_out.sum()) + int(need_out.sum())
     return have_out.tolist(), need_out.tolist()
 
@@ -243,6 +256,23 @@ def test_an_id_mentioned_a_thousand_times_stays_once() -> None:
     assert mark_repeats([b"a" * 32] * 1000, [b"a" * 32], random_key()) == ([1] * 1000, [1])
 
 
+@pytest.mark.parametrize("count", [300_000, 1_000_000])
+def test_repeats_among_so_many_ids_that_the_filter_is_parted(count: int) -> None:
+    """Needs: all of the second half; then 50 of them again, and 50 that are in the first half, the haves."""
+    random = np.random.default_rng(count)
+    drawn = random.integers(0, 2**64, (count, 4), np.uint64)
+    have, fresh = np.split(drawn, 2)
+    again, moved = random.choice(count // 2, (2, 50), replace=False)
+    need = np.concatenate([fresh, fresh[again], have[moved]])
+    key, have_tags, need_tags = random_key(), np.empty(len(have), np.uint32), np.empty(len(need), np.uint32)
+    kernels.lists.hash_ids(have, key, have_tags)
+    kernels.lists.hash_ids(need, key, need_tags)
+    have_out, need_out = np.empty(len(have), np.uint8), np.empty(len(need), np.uint8)
+    assert kernels.lists.mark_repeats(have, have_tags, need, need_tags, have_out, need_out) == 150
+    assert np.flatnonzero(have_out).tolist() == sorted(moved)
+    assert np.flatnonzero(need_out).tolist() == list(range(len(fresh), len(need)))
+
+
 @thorough
 @given(st.lists(st.tuples(st.binary(min_size=32, max_size=32), st.integers(0, 1)), max_size=40))
 def test_what_is_not_marked_moves_up_in_order(mentions: list[tuple[bytes, int]]) -> None:
@@ -255,15 +285,15 @@ def test_what_is_not_marked_moves_up_in_order(mentions: list[tuple[bytes, int]])
 
 
 def slot(id: bytes, key: list[int], bits: int) -> int:
-    """The multiply-shift hash of the eight half words of an id, in Python's integers: the highest bits of its tag."""
-    halves = [int.from_bytes(id[4 * i : 4 * i + 4], "little") for i in range(8)]
-    total = key[8] + sum(multiplier * half for multiplier, half in zip(key, halves, strict=False))
+    """The multilinear-HM hash of the eight half words of an id, in Python's integers: the highest bits of its tag."""
+    sums = [summand + int.from_bytes(id[4 * i : 4 * i + 4], "little") for i, summand in enumerate(key[:8])]
+    total = key[8] + sum(left * right for left, right in zip(sums[::2], sums[1::2], strict=True))
     return (total & MASK) >> (64 - bits)
 
 
 @thorough
 @given(st.one_of(ids(), st.binary(min_size=32, max_size=32)), KEYS)
-def test_a_tag_is_multiply_shift_over_all_32_bytes(id: bytes, key: list[int]) -> None:
+def test_a_tag_is_multilinear_over_all_32_bytes(id: bytes, key: list[int]) -> None:
     assert int(lists._tag(*as_words([id])[0], key_of(key))) == slot(id, key, 32)
 
 

@@ -46,6 +46,12 @@ def reference_loses() -> list[Record]:
     return runs
 
 
+def nip77(relay: str) -> Record:
+    """What a relay, "strfry" or "rust", answers to some thirty frames, each on a fresh connection, by name."""
+    cases: Record = _load(f"nip77_{relay}.json")["cases"]
+    return cases
+
+
 def _load(name: str) -> Any:
     data = (Path(__file__).parent / name).read_bytes()
     return json.loads(gzip.decompress(data) if name.endswith(".gz") else data)

@@ -1,0 +1,351 @@
+"""One sync: windows of time reconciled one after another, while what they show is brought over.
+
+A reader task takes all that the relay says, and gives it to whom it is for; what goes out has its own bounds (see
+`transfer`). An id is fetched once in a run, whatever window shows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import orjson
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+
+from negvec.client.report import Report
+from negvec.client.transfer import Downloads, Uploads
+from negvec.client.windows import EVERYTHING, Window, cut
+from negvec.nip77 import ClientSession, Refusal
+from negvec.nip77.client import DEFAULT_FRAME_SIZE
+from negvec.relay import filters
+from negvec.relay.filters import Filter
+from negvec.relay.store import EventStore
+
+logger = logging.getLogger("negvec.client")
+
+DIRECTIONS = ("down", "up", "both", "none")
+
+MOST_WINDOWS = 4096  # of one sync; a relay that finds every one too large is not asked for ever
+PAGE = 500  # events of a REQ where there is no negentropy
+LARGEST_MESSAGE = 64 << 20  # bytes that the relay may send at once
+LARGEST_FRAME = 500_000  # bytes before hex, however much the relay would take
+
+Progress = Callable[[Report], None]
+
+
+class SyncError(Exception):
+    """A sync that could not be done: no connection, or the relay refused or fell silent; the message says why."""
+
+
+async def sync(
+    url: str,
+    store: EventStore,
+    subscription_filter: dict[str, Any] | None = None,
+    *,
+    direction: str = "down",
+    frame_size_limit: int | None = None,
+    idle_seconds: float = 30.0,
+    progress: Progress | None = None,
+) -> Report:
+    """Sync a store with a relay.
+
+    Parameters
+    ----------
+    url : str
+        ws:// or wss://.
+    store : EventStore
+    subscription_filter : dict, optional
+        What to sync (NIP-01); everything by default. It has no limit.
+    direction : str
+        "down" fetches what the store lacks, "up" sends what the relay lacks, "both" does, "none" only finds it.
+    frame_size_limit : int, optional
+        Bytes of the largest message to send, before hex; by default 60,000, or more where the relay's NIP-11 document
+        allows it.
+    idle_seconds : float
+        How long the relay may say nothing that belongs to this, before it is given up.
+    progress : callable, optional
+        Called with the report as it grows.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    SyncError
+        There is no connection, or the relay refuses all of it.
+    ValueError
+        The filter, the direction or the limit is none.
+    """
+    if direction not in DIRECTIONS:
+        raise ValueError(f"direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    given = dict(subscription_filter or {})
+    if "limit" in given:
+        raise ValueError("a set has no limit: take it out of the filter")
+    asked = filters.parse(given)
+    if not url.startswith(("ws://", "wss://")):
+        raise SyncError(f"{url}: a relay's URL begins with ws:// or wss://")
+    started = time.perf_counter()
+    if frame_size_limit is None:
+        frame_size_limit = await asyncio.to_thread(_frame_size, url)
+    try:
+        async with connect(url, max_size=LARGEST_MESSAGE, compression=None, open_timeout=idle_seconds) as socket:
+            run = _Sync(socket, store, given, asked, direction, frame_size_limit, idle_seconds, progress)
+            try:
+                await run.run()
+            finally:
+                await run.close()
+    except (OSError, InvalidURI, InvalidHandshake, TimeoutError) as error:
+        raise SyncError(f"{url}: {error or type(error).__name__}") from error
+    except ConnectionClosed as error:
+        raise SyncError(f"{url}: the relay ended the connection: {error}") from error
+    run.report.seconds = time.perf_counter() - started
+    return run.report
+
+
+def _frame_size(url: str) -> int:
+    """What the relay's NIP-11 document lets a message be, before hex."""
+    import urllib.request
+
+    try:
+        request = urllib.request.Request("http" + url[2:], headers={"Accept": "application/nostr+json"})
+        with urllib.request.urlopen(request, timeout=3) as response:
+            most = orjson.loads(response.read(1 << 20))["limitation"]["max_message_length"]
+    except Exception:  # whatever goes wrong, the default does
+        return DEFAULT_FRAME_SIZE
+    if type(most) is not int:
+        return DEFAULT_FRAME_SIZE
+    return min(max((most - 2000) // 2, 4096), LARGEST_FRAME)
+
+
+class _Sync:
+    def __init__(
+        self,
+        socket: ClientConnection,
+        store: EventStore,
+        given: dict[str, Any],
+        asked: Filter,
+        direction: str,
+        frame_size: int,
+        idle_seconds: float,
+        progress: Progress | None,
+    ) -> None:
+        self._socket, self._store, self._given, self._asked = socket, store, given, asked
+        self._direction, self._frame_size, self._idle_seconds = direction, frame_size, idle_seconds
+        self._progress = progress
+        self.report = Report()
+        self._downloads = Downloads(store, self.report, self._send)
+        self._uploads = Uploads(store, self.report, self._send)
+        self._session: ClientSession | None = None
+        self._page: list[dict[str, Any]] | None = None
+        self._page_name = ""
+        self._needed: set[bytes] = set()
+        self._had: set[bytes] = set()
+        self._heard = time.monotonic()
+        self._turn = asyncio.Event()  # set whenever a session or page gets further
+        self._prefix = secrets.token_hex(4)  # no session of another run, or relay, has these ids
+        self._names = 0
+
+    async def run(self) -> None:
+        reader = asyncio.create_task(self._read())
+        work = asyncio.create_task(self._work())
+        try:
+            while not work.done():
+                await asyncio.wait({reader, work}, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
+                if reader.done() and not work.done():
+                    await reader  # raises what ended it
+                    return
+                if time.monotonic() - self._heard > self._idle_seconds and not work.done():
+                    raise SyncError(f"the relay said nothing of this for {self._idle_seconds:g} seconds")
+            await work
+        finally:
+            for task in (reader, work):
+                task.cancel()
+            await asyncio.gather(reader, work, return_exceptions=True)
+
+    async def close(self) -> None:
+        await self._downloads.close()
+
+    async def _send(self, frame: bytes | bytearray) -> None:
+        await self._socket.send(frame, text=True)
+
+    # ---- what the relay says
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._socket.recv(decode=False)
+            if b'"NEG-' in message[:16]:
+                await self._hear_session(message)
+                continue
+            try:
+                elements = orjson.loads(message)
+            except orjson.JSONDecodeError:
+                logger.debug("the relay sent what is no JSON")
+                continue
+            if not isinstance(elements, list) or not elements:
+                continue
+            label, *rest = elements
+            if label in ("EVENT", "EOSE", "CLOSED") and self._page is not None and rest[:1] == [self._page_name]:
+                self._hear_page(label, rest)
+            elif label in ("EVENT", "EOSE", "CLOSED") and rest[:1] and str(rest[0]).startswith("get"):
+                self._heard = time.monotonic()
+                await self._downloads.hear(label, rest)
+                await self._downloads.ask()
+            elif label == "OK":
+                self._heard = time.monotonic()
+                self._uploads.hear(rest)
+            elif label in ("NOTICE", "CLOSED"):
+                logger.info("the relay says: %s", rest[-1] if rest else "")
+                await self._hear_session(message)
+            self._tell()
+
+    async def _hear_session(self, message: bytes) -> None:
+        session = self._session
+        if session is None:
+            return
+        before = session.rounds, session.over
+        frames = await asyncio.to_thread(session.receive, message, time.monotonic())
+        for frame in frames:
+            await self._send(frame)
+        if (session.rounds, session.over) != before:
+            self._heard = time.monotonic()
+            have, need = session.take()
+            self._found([row.tobytes() for row in have], [row.tobytes() for row in need])
+            if self._direction in ("down", "both"):
+                await self._downloads.ask()
+            self._turn.set()
+
+    def _found(self, have: list[bytes], need: list[bytes]) -> None:
+        fresh_need = [id for id in need if id not in self._needed]
+        fresh_have = [id for id in have if id not in self._had]
+        self._needed.update(fresh_need)
+        self._had.update(fresh_have)
+        self.report.need += fresh_need
+        self.report.have += fresh_have
+        if self._direction in ("down", "both"):
+            self._downloads.want(fresh_need)
+        if self._direction in ("up", "both"):
+            self._uploads.offer(fresh_have)
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self.report)
+
+    # ---- what is asked of it
+
+    async def _work(self) -> None:
+        since, until = self._asked.since, self._asked.until
+        windows = [Window(max(since, EVERYTHING.since), min(until, EVERYTHING.until))]
+        while windows:
+            if self.report.windows + self.report.paged > MOST_WINDOWS:
+                raise SyncError(f"the relay finds even the {MOST_WINDOWS}th part of it too large; narrow the filter")
+            window = windows.pop()
+            refusal = await self._reconcile(window)
+            if refusal is None:
+                continue
+            self.report.refusals.append(refusal)
+            logger.info("refused since=%d until=%d kind=%s: %s", *window, refusal.kind, refusal.reason)
+            if refusal.kind == "size":
+                pieces = cut(window, refusal, self._own(window))
+                if not pieces:
+                    await self._page_through(window)
+                windows += reversed(pieces)
+            elif refusal.kind == "unsupported":
+                await self._page_through(window)
+            else:
+                raise SyncError(f"the relay refuses ({refusal.kind}): {refusal.reason}")
+        await self._downloads.finish()
+        await self._uploads.finish()
+        self._tell()
+
+    def _filter_of(self, window: Window) -> dict[str, Any]:
+        bounds: dict[str, Any] = {}
+        if window.since > EVERYTHING.since:
+            bounds["since"] = window.since
+        if window.until < EVERYTHING.until:
+            bounds["until"] = window.until
+        return {name: value for name, value in self._given.items() if name not in ("since", "until")} | bounds
+
+    def _own(self, window: Window) -> Any:
+        asked = self._asked._replace(since=window.since, until=window.until)
+        return self._store.storage(asked, 2**40)
+
+    async def _reconcile(self, window: Window) -> Refusal | None:
+        """Reconcile a window; returns why not, if not."""
+        self.report.windows += 1
+        self._names += 1
+        own = await asyncio.to_thread(self._own, window)
+        name = f"neg-{self._prefix}-{self._names}"
+        session = ClientSession(own, name, self._filter_of(window), self._frame_size)
+        self._session, self._heard = session, time.monotonic()
+        self._turn.clear()
+        await self._send(await asyncio.to_thread(session.open, time.monotonic()))
+        while not session.over:
+            await self._turn.wait()
+            self._turn.clear()
+        self._session = None
+        self.report.rounds += session.rounds
+        self.report.bytes_up += session.bytes_up
+        self.report.bytes_down += session.bytes_down
+        if session.refusal is not None:
+            return session.refusal
+        await self._uploads.send()
+        return None
+
+    async def _page_through(self, window: Window) -> None:
+        """Read all events of a window, the newest first, where the relay does not reconcile."""
+        self.report.paged += 1
+        own = await asyncio.to_thread(self._own, window)
+        unseen = {bytes(id) for id in own.items(0, len(own))["id"]}
+        missing = unseen.copy()
+        seen: set[bytes] = set()
+        until = window.until
+        while until >= window.since:
+            events = await self._one_page(self._filter_of(Window(window.since, until)) | {"limit": PAGE})
+            fresh = {bytes.fromhex(event["id"]): event for event in events if _has_id(event)}
+            times = [event["created_at"] for event in fresh.values()]
+            new = [id for id in fresh if id not in seen]
+            seen.update(new)
+            missing.difference_update(new)
+            need = [id for id in new if id not in unseen and id not in self._needed]
+            self._needed.update(need)  # they have come: nothing is left to be asked for
+            self.report.need += need
+            if self._direction in ("down", "both"):
+                for id in need:
+                    await self._downloads.store(fresh[id])
+            if not times:
+                break
+            # Events of the last second may be cut off; a page that brings nothing new has none left of it.
+            until = min(times) if new and min(times) < until else min(times) - 1
+        self._found(sorted(missing), [])
+
+    async def _one_page(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        self._names += 1
+        self._page, self._page_name = [], f"page-{self._prefix}-{self._names}"
+        self._turn.clear()
+        self._heard = time.monotonic()
+        await self._send(orjson.dumps(["REQ", self._page_name, asked]))
+        await self._turn.wait()
+        events, self._page = self._page, None
+        await self._send(orjson.dumps(["CLOSE", self._page_name]))
+        return events
+
+    def _hear_page(self, label: str, rest: list[Any]) -> None:
+        self._heard = time.monotonic()
+        assert self._page is not None
+        if label == "EVENT":
+            self._page += [event for event in rest[1:2] if isinstance(event, dict)]
+        else:
+            self._turn.set()
+
+
+def _has_id(event: dict[str, Any]) -> bool:
+    with suppress(ValueError, TypeError, KeyError):
+        return len(bytes.fromhex(event["id"])) == 32 and type(event["created_at"]) is int
+    return False

@@ -1,0 +1,388 @@
+"""`LiveIndex`: a set of items that changes, and snapshots of it that do not.
+
+The items lie sorted in blocks of a few hundred, and a table has the place of each block and the number and sum of all
+items before it. A snapshot is the list of blocks, the table and the number of items as they are; making one copies
+nothing, but sets the clock forward. Blocks, list and table are stamped with the time at which they were made: what was
+made since the last snapshot is the writer's own, and changed in place; anything else is copied when it is to change,
+and lives on for as long as a snapshot holds it. Items behind the last are written where no snapshot looks, and copy
+nothing at all.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from negvec import kernels
+from negvec.items import ID_SIZE, INFINITY, Timestamps, as_columns, from_events, from_structured
+from negvec.storage.arguments import as_words
+from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
+from negvec.storage.snapshot import Snapshot, Version
+from negvec.storage.window import Progress, Window, Windowed
+
+SMALL_WRITE = 1024
+"""Items up to which a write is done in place, while a snapshot has to wait: a millisecond if all are far apart."""
+
+_Flags = npt.NDArray[np.uint8]
+
+
+class Changes(NamedTuple):
+    """What a write changed.
+
+    Attributes
+    ----------
+    added : int
+        Items that are there now, and were not before.
+    removed : int
+        Items that were there before, and are not now.
+    """
+
+    added: int
+    removed: int
+
+
+class LiveIndex(Windowed):
+    """A set of items that grows and shrinks while it is reconciled.
+
+    Any number of threads may write and read at once. Each write is seen as a whole or not at all, and by every snapshot
+    that is taken after it returns. A session reconciles a snapshot: `negvec.Negentropy(live.snapshot())`. Taking one
+    costs microseconds, whatever the size.
+
+    The index is a storage itself (`negvec.Storage`), and always current: each of its answers is that of a snapshot
+    taken for it. Two answers are of one set only if nothing was written in between, so that a reconciliation over an
+    index that changes would give wrong results, or a ValueError.
+
+    Examples
+    --------
+    >>> live = LiveIndex()
+    >>> live.insert([1, 2], ["aa" * 32, "bb" * 32])
+    2
+    >>> storage = live.snapshot()
+    >>> live.insert(2, "bb" * 32), live.erase(1, "aa" * 32)
+    (0, 1)
+    >>> len(live), len(storage)
+    (1, 2)
+    """
+
+    def __init__(self) -> None:
+        self._clock = 1  # set forward by every snapshot
+        blocks = kernels.blocks
+        self._version = Version([], np.empty((16, blocks.TABLE_WORDS), np.uint64), 0, 0, self._clock)
+        self._done = np.array([0, -1])  # what a write of one item has changed; see negvec.kernels.single
+        self._spare = np.empty(blocks.BLOCK_WORDS, np.uint64)  # a block that such a write may need
+        self._writing = threading.Lock()  # one writer at a time
+        self._changing = threading.Lock()  # held while clock and version are changed, and blocks in place
+
+    # ---- writes
+
+    def insert(self, created_at: Any, ids: Any) -> int:
+        """Add one item, or columns of items; those that are there already change nothing.
+
+        Parameters
+        ----------
+        created_at : int, or array_like of int, shape (n,)
+        ids : bytes or 64 hex digits; or what `negvec.seal` takes for n ids
+
+        Returns
+        -------
+        int
+            How many of them were not there before.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Something that is no item; then none is added.
+        """
+        if isinstance(ids, (bytes, str)):
+            return self._write_one(*_item(created_at, ids), add=True)
+        return self._write_all(*as_columns(created_at, ids), add=True)
+
+    def insert_items(self, items: npt.NDArray[np.void]) -> int:
+        """Add a structured array of items, such as one of dtype `negvec.ITEM`; as `insert`."""
+        return self._write_all(*from_structured(items), add=True)
+
+    def insert_events(self, events: Any) -> int:
+        """Add Nostr events (NIP-01) given as dicts; as `insert`."""
+        return self._write_all(*from_events(events), add=True)
+
+    def erase(self, created_at: Any, ids: Any) -> int:
+        """Remove one item, or columns of items, given as to `insert`; those that are not there change nothing.
+
+        Returns
+        -------
+        int
+            How many of them were there before.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Something that is no item; then none is removed.
+        """
+        if isinstance(ids, (bytes, str)):
+            return self._write_one(*_item(created_at, ids), add=False)
+        return self._write_all(*as_columns(created_at, ids), add=False)
+
+    def apply(self, created_at: Any, ids: Any, add: Any) -> Changes:
+        """Add and remove items in one write: no snapshot has a part of it.
+
+        Parameters
+        ----------
+        created_at, ids
+            Columns of items, as `insert` takes them.
+        add : array_like of bool, shape (n,)
+            Whether to add the item of the row, or to remove it. Of an item that is there in several rows the last
+            counts, as if they had been written one after another.
+
+        Returns
+        -------
+        Changes
+            How many items are there now and were not before, and the other way round.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Something that is no item, or no flag; then nothing is changed.
+        """
+        timestamps, checked = as_columns(created_at, ids)
+        flags = np.asarray(add)
+        if flags.dtype != np.bool_ and flags.size:
+            raise TypeError(f"add is a column of bool, not {flags.dtype}")
+        if flags.shape != timestamps.shape:
+            raise ValueError(f"add has the shape {flags.shape} for {len(timestamps)} items")
+        return self._write(*_last_of_each(timestamps, as_words(checked), flags.astype(np.uint8)))
+
+    # ---- reads
+
+    def snapshot(self) -> Snapshot:
+        """What the index holds now, as an immutable storage; O(1), and shared by all who like.
+
+        It waits for a write of up to `SMALL_WRITE` items to end, and for no other.
+        """
+        with self._changing:
+            self._clock += 1
+            version = self._version
+        return Snapshot(version)
+
+    def __len__(self) -> int:
+        return self._version.size
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {len(self)} items>"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the items take, with their sums, without what only snapshots still hold."""
+        version = self._version
+        return 8 * version.rows * kernels.blocks.BLOCK_WORDS + version.table.nbytes
+
+    @property
+    def created_at(self) -> Timestamps:
+        """All timestamps, (n,) uint64, ascending; a copy, read-only."""
+        return self.snapshot().created_at
+
+    @property
+    def ids(self) -> Bytes:
+        """All ids, (n, 32) uint8, in the order of the items; a copy, read-only."""
+        return self.snapshot().ids
+
+    def items(self, lo: int, hi: int) -> npt.NDArray[np.void]:
+        """As `Snapshot.items`, of the items as they are now."""
+        return self.snapshot().items(lo, hi)
+
+    def id_lists(self, lo: Any, hi: Any) -> IdLists:
+        """As `Snapshot.id_lists`, of the items as they are now."""
+        return self.snapshot().id_lists(lo, hi)
+
+    def lower_bounds(self, created_at: Any, ids: Any) -> Indices:
+        """As `Snapshot.lower_bounds`, of the items as they are now."""
+        return self.snapshot().lower_bounds(created_at, ids)
+
+    def minimal_bounds(self, index: Any) -> Bounds:
+        """As `Snapshot.minimal_bounds`, of the items as they are now."""
+        return self.snapshot().minimal_bounds(index)
+
+    def fingerprints(self, lo: Any, hi: Any) -> Bytes:
+        """As `Snapshot.fingerprints`, of the items as they are now."""
+        return self.snapshot().fingerprints(lo, hi)
+
+    def fingerprint(self, lo: int, hi: int) -> bytes:
+        """As `Snapshot.fingerprint`, of the items as they are now."""
+        return self.snapshot().fingerprint(lo, hi)
+
+    def window(self, since: int | None = None, until: int | None = None) -> Window:
+        """As `Snapshot.window`, of the items as they are now; later writes do not change it."""
+        return self.snapshot().window(since, until)
+
+    def between(self, lower: tuple[int, bytes], upper: tuple[int, bytes]) -> Window:
+        """As `Snapshot.between`, of the items as they are now; later writes do not change it."""
+        return self.snapshot().between(lower, upper)
+
+    def save(
+        self, path: str | os.PathLike[str], *, stride: int | None = None, progress: Progress | None = None
+    ) -> None:
+        """As `Snapshot.save`, of the items as they are now; writes may go on meanwhile."""
+        self.snapshot().save(path, stride=stride, progress=progress)
+
+    # ---- how a write is done
+
+    def _write_one(self, created_at: int, words: Words, add: bool) -> int:
+        """Change one item; the number of items that changed."""
+        single, done = kernels.single, self._done
+        with self._writing:
+            with self._changing:
+                version = self._version
+                table, rows, size, stamp = version.table, version.rows, version.size, version.stamp
+                own = stamp == self._clock
+                try:
+                    status = single.write(
+                        *(table, rows, size, self._clock, created_at, words, add, own, self._spare, done)
+                    )
+                finally:  # also where an interrupt comes
+                    if done[1] >= 0:
+                        version.blocks[done[1]] = self._spare
+                        self._spare = np.empty(kernels.blocks.BLOCK_WORDS, np.uint64)
+                        done[1] = -1
+                    if done[0]:
+                        self._version = Version(version.blocks, table, rows, size + int(done[0]), stamp)
+                        done[0] = 0
+            if status != single.LEFT:
+                return int(status == single.DONE)
+        return self._write_all(np.array([created_at], np.uint64), words.view(np.uint8).reshape(1, ID_SIZE), add)
+
+    def _write_all(self, created_at: Timestamps, ids: Bytes, add: bool) -> int:
+        timestamps, words = _sorted(created_at, as_words(ids))
+        changes = self._write(timestamps, words, np.full(len(timestamps), add, np.uint8))
+        return changes.added if add else changes.removed
+
+    def _write(self, created_at: Timestamps, words: Words, add: _Flags) -> Changes:
+        """Change what sorted items say, each there once; all of it, or nothing where an error comes."""
+        if not len(created_at):
+            return Changes(0, 0)
+        with self._writing:
+            if len(created_at) <= SMALL_WRITE:
+                with self._changing:
+                    return self._change(self._version, self._clock, created_at, words, add)
+            with self._changing:  # nothing is the writer's own now: snapshots may be taken all the while
+                self._clock += 1
+                clock = self._clock
+            return self._change(self._version, clock, created_at, words, add)
+
+    def _change(self, version: Version, clock: int, created_at: Timestamps, words: Words, add: _Flags) -> Changes:
+        if not version.rows:
+            created_at, words = created_at[add != 0], words[add != 0]
+            if not len(created_at):
+                return Changes(0, 0)
+        elif not add.all() or not kernels.plans.follows(version.table, version.rows, version.size, created_at, words):
+            return self._edit(version, clock, created_at, words, add)
+        return self._append(version, clock, created_at, words)
+
+    def _append(self, version: Version, clock: int, created_at: Timestamps, words: Words) -> Changes:
+        """Add items that follow the last."""
+        blocks, table, rows, size, stamp = version
+        added, capacity = len(created_at), kernels.blocks.CAPACITY
+        room = capacity - (size - int(table[rows - 1, kernels.blocks.START])) if rows else 0
+        fresh = _fresh(-(-max(added - room, 0) // capacity))
+        if fresh:
+            if stamp != clock:
+                blocks = blocks[:rows]
+            if stamp != clock or len(table) < rows + len(fresh):
+                table = np.empty(((rows + len(fresh)) * 5 // 4 + 16, kernels.blocks.TABLE_WORDS), np.uint64)
+                table[:rows] = version.table[:rows]
+            del blocks[rows:]  # there are more only if a write was broken off
+            blocks += fresh
+            stamp = clock
+        kernels.edits.append(table, rows, size, clock, created_at, words, _addresses(fresh))
+        self._version = Version(blocks, table, rows + len(fresh), size + added, stamp)
+        return Changes(added, 0)
+
+    def _edit(self, version: Version, clock: int, created_at: Timestamps, words: Words, add: _Flags) -> Changes:
+        """Add and remove items anywhere."""
+        plans, m = kernels.plans, len(created_at)
+        old = version.table, version.rows, version.size
+        changes = np.empty((m, plans.CHANGE_WORDS), np.int64)
+        groups = np.empty((m, plans.GROUP_WORDS), np.int64)
+        found = np.empty(plans.FOUND_WORDS, np.int64)
+        plans.plan(*old, clock, created_at, words, add, changes, groups, found)
+        added, removed, count, new, rows, reshaped = found.tolist()
+        if not count:
+            return Changes(0, 0)
+        fresh = _fresh(new)
+        table, blocks = version.table, version.blocks
+        if reshaped or version.stamp != clock:
+            table = np.empty((rows * 9 // 8 + 16, kernels.blocks.TABLE_WORDS), np.uint64)
+        if fresh or table is not version.table:
+            blocks = _spliced(blocks[: version.rows], groups[:count], fresh)
+        changed = Version(blocks, table, rows, version.size + added - removed, clock)
+        done = np.zeros(1, np.int64)
+        try:
+            kernels.edits.edit(
+                *(*old, clock, created_at, words, add, changes, groups, count, _addresses(fresh), table, done)
+            )
+        finally:  # also where an interrupt comes when blocks are changed already
+            if done[0]:
+                self._version = changed
+        return Changes(added, removed)
+
+
+def _item(created_at: Any, item_id: bytes | str) -> tuple[int, Words]:
+    """One item: its timestamp, and its id as (4,) uint64."""
+    if type(created_at) is int and 0 <= created_at < INFINITY and type(item_id) is bytes and len(item_id) == ID_SIZE:
+        return created_at, np.frombuffer(item_id, np.uint64)
+    timestamps, ids = as_columns([created_at], [item_id])  # says what is wrong, or takes other types
+    return int(timestamps[0]), as_words(ids)[0]
+
+
+def _sorted(created_at: Timestamps, words: Words) -> tuple[Timestamps, Words]:
+    """The items sorted, each of them once."""
+    created_at = np.require(created_at, requirements=["A"])
+    n = len(created_at)
+    if n < 2:
+        return created_at, words
+    found = np.zeros(2, np.int64)
+    kernels.checks.inspect(created_at, words, 0, n, found)
+    if found[0]:
+        given_at, given = created_at, words
+        created_at, words = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
+        kernels.order.sort(given_at, given, created_at, words)
+        found[0] = 0
+        kernels.checks.inspect(created_at, words, 0, n, found)
+    if found[1]:
+        kept_at, kept = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
+        left = kernels.checks.drop_repeats(created_at, words, kept_at, kept)
+        created_at, words = kept_at[:left], kept[:left]
+    return created_at, words
+
+
+def _last_of_each(created_at: Timestamps, words: Words, add: _Flags) -> tuple[Timestamps, Words, _Flags]:
+    """The items sorted, each of them once, with the last of its flags."""
+    swapped = words.byteswap()
+    order = np.lexsort((swapped[:, 3], swapped[:, 2], swapped[:, 1], swapped[:, 0], created_at))  # stable
+    created_at, words = created_at[order], words[order]
+    last = np.ones(len(order), np.bool_)
+    last[:-1] = (created_at[1:] != created_at[:-1]) | (words[1:] != words[:-1]).any(axis=1)
+    return created_at[last], words[last], add[order][last]
+
+
+def _fresh(count: int) -> list[Words]:
+    return [np.empty(kernels.blocks.BLOCK_WORDS, np.uint64) for _ in range(count)]
+
+
+def _addresses(blocks: list[Words]) -> Indices:
+    return np.array([block.__array_interface__["data"][0] for block in blocks], np.int64)
+
+
+def _spliced(blocks: list[Words], groups: Indices, fresh: list[Words]) -> list[Words]:
+    """A new list of blocks, in which the fresh ones stand for those of their groups."""
+    plans = kernels.plans
+    kept: list[Words] = []
+    at = used = 0
+    for first, last, pieces in groups[:, [plans.FIRST, plans.LAST, plans.PIECES]].tolist():
+        if pieces != plans.IN_PLACE:
+            kept += blocks[at:first]
+            kept += fresh[used : used + pieces]
+            at, used = last, used + pieces
+    return kept + blocks[at:]

@@ -1,0 +1,314 @@
+"""`negvec sync` against relays: ours in its own process, scripted ones that refuse, and Rust's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from websockets.asyncio.server import ServerConnection
+from websockets.asyncio.server import serve as serve_websockets
+
+import negvec
+from negvec.client import Report, SyncError, sync
+from negvec.client.windows import EVERYTHING, Window, cut
+from negvec.nip77 import Limits, Refusal
+from negvec.relay import EventStore, Settings, events, filters, serve
+
+from . import relay_process, signed
+from .test_relay import asynchronous
+
+
+def filled(path: Path, numbers: Any, **more: Any) -> EventStore:
+    store = EventStore(path)
+    store.put([events.parse(signed(k, **more)) for k in numbers])
+    return store
+
+
+def ids_of(store: EventStore) -> set[str]:
+    return {orjson.loads(json)["id"] for json in store.query(filters.parse({}), 10**6)}
+
+
+def ids(numbers: Any) -> set[str]:
+    return {signed(k)["id"] for k in numbers}
+
+
+@pytest.mark.parametrize("direction", ["down", "up", "both", "none"])
+@asynchronous
+async def test_each_direction_moves_what_it_says(tmp_path: Path, direction: str) -> None:
+    ours, theirs = filled(tmp_path / "ours.db", range(600)), filled(tmp_path / "theirs.db", range(100, 1000))
+    told: list[int] = []
+    async with serve(theirs, port=0) as relay:
+        report = await sync(
+            relay.url, ours, direction=direction, progress=lambda report: told.append(report.downloaded)
+        )
+    assert {id.hex() for id in report.have} == ids(range(100))
+    assert {id.hex() for id in report.need} == ids(range(600, 1000))
+    assert (report.downloaded, report.uploaded) == (
+        400 if direction in ("down", "both") else 0,
+        100 if direction in ("up", "both") else 0,
+    )
+    assert ids_of(ours) == ids(range(1000 if direction in ("down", "both") else 600))
+    assert ids_of(theirs) == ids(range(0 if direction in ("up", "both") else 100, 1000))
+    assert (report.withheld, report.unwanted, report.rejected, report.refusals, report.windows) == (0, 0, 0, [], 1)
+    assert told[-1] == report.downloaded
+    ours.close()
+    theirs.close()
+
+
+@asynchronous
+async def test_a_filter_is_all_that_is_synced(tmp_path: Path) -> None:
+    ours, theirs = filled(tmp_path / "ours.db", range(5)), filled(tmp_path / "theirs.db", range(100))
+    theirs.put([events.parse(signed(k, 7)) for k in range(50)])
+    async with serve(theirs, port=0) as relay:
+        report = await sync(relay.url, ours, {"kinds": [7], "since": 1_700_000_010})
+        assert report.downloaded == len(report.need) == 40
+        assert len(ours) == 45
+        with pytest.raises(ValueError, match="limit"):
+            await sync(relay.url, ours, {"limit": 5})
+        with pytest.raises(ValueError, match="direction"):
+            await sync(relay.url, ours, direction="sideways")
+    ours.close()
+    theirs.close()
+
+
+@asynchronous
+async def test_a_relay_that_finds_the_set_too_large_is_asked_for_windows(tmp_path: Path) -> None:
+    ours, theirs = filled(tmp_path / "ours.db", range(0, 900, 3)), filled(tmp_path / "theirs.db", range(900))
+    future = [events.parse(signed(k, at=4_000_000_000 + k)) for k in range(20)]
+    theirs.put(future)
+    settings = Settings(neg_limits=Limits(items=50))
+    async with serve(theirs, port=0, settings=settings) as relay:
+        report = await sync(relay.url, ours, {"kinds": [1]})
+    assert ids_of(ours) == ids_of(theirs)
+    assert report.windows > 18
+    assert len(report.need) == len(set(report.need)) == report.downloaded == 620
+    assert {refusal.kind for refusal in report.refusals} == {"size"}
+    ours.close()
+    theirs.close()
+
+
+@asynchronous
+async def test_too_many_events_of_one_second_are_read_page_by_page(tmp_path: Path) -> None:
+    ours, theirs = EventStore(tmp_path / "ours.db"), filled(tmp_path / "theirs.db", range(80), at=1_700_000_000)
+    async with serve(theirs, port=0, settings=Settings(neg_limits=Limits(items=30))) as relay:
+        report = await sync(relay.url, ours, {"kinds": [1]})
+    assert ids_of(ours) == ids_of(theirs)
+    assert report.paged == 1
+    ours.close()
+    theirs.close()
+
+
+@asynchronous
+async def test_a_relay_without_negentropy_is_read_page_by_page(tmp_path: Path) -> None:
+    ours, theirs = filled(tmp_path / "ours.db", range(30)), filled(tmp_path / "theirs.db", range(20, 1300))
+    async with serve(theirs, port=0, settings=Settings(negentropy=False)) as relay:
+        report = await sync(relay.url, ours, direction="both")
+    assert ids_of(ours) == ids_of(theirs) == ids(range(1300))
+    assert (report.downloaded, report.uploaded, report.paged) == (1270, 20, 1)
+    ours.close()
+    theirs.close()
+
+
+@asynchronous
+async def test_what_a_side_will_not_take_is_counted_and_not_asked_for_again(tmp_path: Path) -> None:
+    ours, theirs = EventStore(tmp_path / "ours.db"), filled(tmp_path / "theirs.db", range(30))
+    ours.put([events.parse(signed(50, 5, [["e", signed(k)["id"]] for k in range(4)]))])
+    async with serve(theirs, port=0, settings=Settings(max_event_tags=2)) as relay:
+        report = await sync(relay.url, ours, direction="both")
+        assert (report.downloaded, report.unwanted, report.rejected) == (26, 4, 1)
+        again = await sync(relay.url, ours, direction="both")
+        assert (again.downloaded, again.unwanted, again.rejected) == (0, 4, 1)
+    ours.close()
+    theirs.close()
+
+
+# ---- relays that refuse, in the words of real ones
+
+
+async def against(script: Callable[[list[Any]], list[Any]], store: EventStore, **options: Any) -> Report:
+    """Sync with a relay that answers each message as a script does."""
+
+    async def answer(socket: ServerConnection) -> None:
+        async for message in socket:
+            for reply in script(orjson.loads(message)):
+                await socket.send(orjson.dumps(reply).decode())
+
+    async with serve_websockets(answer, "127.0.0.1", 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        return await sync(f"ws://127.0.0.1:{port}", store, frame_size_limit=60_000, **options)
+
+
+def refusing(*reply: Any) -> Callable[[list[Any]], list[Any]]:
+    return lambda message: [[part if part != "SUB" else message[1] for part in reply]] if "NEG" in message[0] else []
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (refusing("NEG-ERR", "SUB", "rate-limited: slow down"), "rate"),
+        (refusing("NEG-ERR", "SUB", "blocked: go away"), "policy"),
+        (refusing("CLOSED", "SUB", "auth-required: who are you"), "policy"),
+        (refusing("NOTICE", "ERROR: too many concurrent NEG requests"), "rate"),
+        (refusing("NEG-ERR", "SUB", "closed: timeout"), "closed"),
+        (refusing("NEG-MSG", "SUB", "6100"), "protocol"),
+        (refusing("NEG-MSG", "SUB", "zz"), "protocol"),
+        (refusing("NEG-MSG", "other", "61"), "said nothing"),
+        (refusing("NOTICE", "hello"), "said nothing"),
+        (refusing("EVENT", "SUB", {"id": "00"}), "said nothing"),
+        (lambda message: [], "said nothing"),
+    ],
+)
+@asynchronous
+async def test_a_refusal_ends_quickly_and_says_why(
+    tmp_path: Path, script: Callable[[list[Any]], list[Any]], told: str
+) -> None:
+    store = filled(tmp_path / "a.db", range(100))
+    with pytest.raises(SyncError, match=told):
+        await asyncio.wait_for(against(script, store, idle_seconds=1.0), 10)
+    store.close()
+
+
+@asynchronous
+async def test_a_relay_that_calls_every_window_too_large_is_given_up(tmp_path: Path) -> None:
+    store = EventStore(tmp_path / "a.db")
+
+    def script(message: list[Any]) -> list[Any]:
+        if message[0] == "NEG-OPEN":
+            return [["NEG-ERR", message[1], "query matches too many records (2988225 > 1000)"]]
+        return [["EOSE", message[1]]] if message[0] == "REQ" else []
+
+    with pytest.raises(SyncError, match="too large"):
+        await against(script, store)
+    store.close()
+
+
+@asynchronous
+async def test_what_was_not_asked_for_is_not_stored_and_what_is_withheld_is_counted(tmp_path: Path) -> None:
+    store, theirs = EventStore(tmp_path / "a.db"), filled(tmp_path / "b.db", range(10))
+    from negvec.nip77 import ServerSessions
+
+    sessions = ServerSessions(lambda asked, most: theirs.storage(filters.parse(asked), most))
+    extra, forged = signed(77), signed(3) | {"content": "forged"}
+
+    def script(message: list[Any]) -> list[Any]:
+        if message[0].startswith("NEG"):
+            return [orjson.loads(frame) for frame in sessions.receive(orjson.dumps(message))]
+        if message[0] != "REQ":
+            return []
+        given = [signed(k) for k in range(3)]
+        return [["EVENT", message[1], event] for event in (extra, forged, *given, given[0])] + [["EOSE", message[1]]]
+
+    report = await against(script, store)
+    assert ids_of(store) == ids(range(3))
+    assert (report.downloaded, report.unwanted, report.withheld) == (3, 1, 6)
+    store.close()
+    theirs.close()
+
+
+@asynchronous
+async def test_no_connection_is_an_error_that_names_the_relay(tmp_path: Path) -> None:
+    store = EventStore(tmp_path / "a.db")
+    for url in ("ws://127.0.0.1:9", "http://127.0.0.1:9", "nonsense"):
+        with pytest.raises(SyncError, match=url):
+            await sync(url, store, idle_seconds=2.0)
+    store.close()
+
+
+# ---- windows
+
+
+@pytest.mark.parametrize("reason", ["too many", "(2988225 > 1000)", "(5 > 0)", "(3000 > 1000)"])
+@pytest.mark.parametrize("numbers", [range(0), range(5), range(2000)])
+@pytest.mark.parametrize("window", [EVERYTHING, Window(0, 1_700_000_500), Window(1_700_000_000, 1_700_000_001)])
+def test_pieces_cover_the_window_and_do_not_overlap(
+    tmp_path: Path, reason: str, numbers: range, window: Window
+) -> None:
+    import negvec
+
+    own = negvec.seal([1_700_000_000 + k // 3 for k in numbers], [k.to_bytes(32, "big") for k in numbers])
+    pieces = cut(window, Refusal("size", reason), own, now=1_750_000_000)
+    assert len(pieces) > 1
+    assert pieces[0].since == window.since
+    assert pieces[-1].until == window.until
+    assert all(before.until + 1 == after.since for before, after in pairwise(pieces))
+    assert all(piece.since <= piece.until for piece in pieces)
+
+
+def test_one_second_can_not_be_cut() -> None:
+    assert cut(Window(5, 5), Refusal("size", "too many"), negvec.seal([], []), now=100) == []
+
+
+# ---- processes and peers
+
+
+def negvec_sync(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "negvec", "sync", *arguments], capture_output=True, text=True, timeout=60
+    )
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    filled(tmp_path / "theirs.db", range(300)).close()
+    mine = str(tmp_path / "mine.db")
+    with relay_process(tmp_path / "theirs.db") as (url, process):
+        dry = negvec_sync(url, "--store", mine, "--dry-run")
+        assert (dry.returncode, len(dry.stdout.splitlines())) == (1, 300)
+        assert {line[1:] for line in dry.stdout.splitlines()} == ids(range(300))
+        done = negvec_sync(url, "--store", mine, "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["downloaded"] == 300
+        again = negvec_sync(url, "--store", mine)
+        assert again.returncode == 0
+        assert "0 that the store lacked" in again.stdout
+        assert negvec_sync(url, "--store", mine, "--filter", "{").returncode == 2
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    gone = negvec_sync(url, "--store", mine)
+    assert gone.returncode == 2
+    assert url in gone.stderr
+
+
+def test_two_relays_killed_in_mid_sync_converge_when_they_are_back(tmp_path: Path) -> None:
+    """Events go from one relay to the other by way of a store, which is where a sync goes on."""
+    paths = [tmp_path / "first.db", tmp_path / "second.db"]
+    filled(paths[0], range(0, 3000, 2)).close()
+    filled(paths[1], range(0, 3000, 3)).close()
+    between = tmp_path / "between.db"
+
+    async def until_killed(url: str, process: Any) -> None:
+        store = EventStore(between)
+        try:
+            asyncio.get_running_loop().call_later(0.15, process.kill)
+            await sync(url, store, direction="both", idle_seconds=5)
+        except SyncError:
+            pass
+        finally:
+            store.close()
+
+    async def whole(url: str) -> Report:
+        store = EventStore(between)
+        try:
+            return await sync(url, store, direction="both", idle_seconds=5)
+        finally:
+            store.close()
+
+    for path in paths:
+        with relay_process(path) as (url, process):
+            asyncio.run(until_killed(url, process))
+    for path in (*paths, *paths):
+        with relay_process(path) as (url, _):
+            report = asyncio.run(whole(url))
+    assert (len(report.have), len(report.need)) == (0, 0)
+    stores = [EventStore(path) for path in (*paths, between)]
+    assert ids_of(stores[0]) == ids_of(stores[1]) == ids_of(stores[2]) == ids({*range(0, 3000, 2), *range(0, 3000, 3)})
+    for store in stores:
+        store.close()

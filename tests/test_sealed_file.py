@@ -1,0 +1,348 @@
+"""Sealed files: what is read is what was written, and whatever else is in a file is an error that says so."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import negvec
+from negvec.storage import MappedVector
+from negvec.storage.sealed_file import HEADER, MAGIC, Layout, _header
+from negvec.workloads import pair
+
+CREATED_AT = np.arange(100, dtype=np.uint64) // 3
+IDS = np.frombuffer(random.Random(1).randbytes(3200), np.uint8).reshape(-1, 32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    name = str(tmp_path / "items.negvec")
+    negvec.seal(CREATED_AT, IDS).save(name, stride=3)
+    return name
+
+
+def write(path: str, content: bytes) -> None:
+    Path(path).write_bytes(content)
+
+
+def with_header(content: bytes, **changed: int) -> bytes:
+    """The file with other numbers in its header, whose checksum fits."""
+    names = ["version", "mark", "count", "stride", "size", "timestamps", "ids", "sums"]
+    values = dict(zip(names, HEADER.unpack(content[:64])[1:-1], strict=True)) | changed
+    fields = struct.pack("<8sIIQQQIII8x", MAGIC, *values.values())
+    return fields + struct.pack("<I", zlib.crc32(fields)) + content[64:]
+
+
+# ---- what goes in comes out
+
+
+@given(st.integers(0, 40), st.integers(1, 50))
+def test_a_file_has_what_was_saved(tmp_path_factory: pytest.TempPathFactory, count: int, stride: int) -> None:
+    name = tmp_path_factory.mktemp("file") / "items.negvec"
+    storage = negvec.seal(CREATED_AT[:count], IDS[:count])
+    storage.save(name, stride=stride)
+    with negvec.open(name) as opened:
+        opened.verify()
+        assert opened.created_at.tolist() == storage.created_at.tolist()
+        assert opened.ids.tolist() == storage.ids.tolist()
+        assert opened.stride == stride
+        lo, hi = np.tril_indices(count + 1)[::-1]
+        np.testing.assert_array_equal(opened.fingerprints(lo, hi), storage.fingerprints(lo, hi))
+    assert os.path.getsize(name) == Layout.of(count, stride).end
+
+
+@pytest.mark.parametrize("n", [65_535, 65_536, 65_537, 200_000])
+def test_files_of_several_pieces_are_sound(tmp_path: Path, n: int) -> None:
+    sides = pair("scattered", n + n // 15, 3)
+    storage = negvec.seal(*sides.ours)
+    told: list[tuple[int, int]] = []
+    storage.save(tmp_path / "a", stride=7, progress=lambda *done: told.append(done))
+    opened = negvec.open(tmp_path / "a")
+    opened.verify(lambda *done: told.append(done))
+    assert told[-1] == (len(storage), len(storage))
+    found = negvec.reconcile(opened, negvec.seal(*sides.theirs))
+    expected = negvec.reconcile(storage, negvec.seal(*sides.theirs))
+    np.testing.assert_array_equal(found.have, expected.have)
+    np.testing.assert_array_equal(found.need, expected.need)
+
+
+def storages() -> dict[str, Any]:
+    live = negvec.LiveIndex()
+    live.insert(CREATED_AT, IDS)
+    vector = negvec.Vector()
+    vector.insert(CREATED_AT, IDS)
+    vector.seal()
+    sealed = negvec.seal(CREATED_AT, IDS, stride=5)
+    return {
+        "live": live,
+        "snapshot": live.snapshot(),
+        "vector": vector,
+        "sealed": sealed,
+        "window": sealed.window(3, 20),
+    }
+
+
+@pytest.mark.parametrize("kind", ["live", "snapshot", "vector", "sealed", "window"])
+def test_every_storage_can_be_saved(tmp_path: Path, kind: str) -> None:
+    storage = storages()[kind]
+    storage.save(tmp_path / kind)
+    opened = negvec.open(tmp_path / kind)
+    opened.verify()
+    assert opened.items(0, len(opened)).tobytes() == storage.items(0, len(storage)).tobytes()
+    assert opened.stride == getattr(storage, "stride", 1)
+
+
+def test_a_file_can_be_saved_over_itself(path: str) -> None:
+    opened = negvec.open(path)
+    opened.save(path, stride=1)
+    again = negvec.open(path)
+    again.verify()
+    assert (opened.stride, again.stride) == (3, 1)
+    opened.verify()
+
+
+def test_a_closed_file_says_so(path: str) -> None:
+    with negvec.open(path) as opened:
+        ids = opened.ids
+    for ask in (len, lambda storage: storage.fingerprint(0, 0), lambda storage: storage.verify(), negvec.Negentropy):
+        with pytest.raises(negvec.SealError, match="closed"):
+            ask(opened)
+    assert ids.tolist() == IDS[np.lexsort(np.array([*IDS.T[::-1], CREATED_AT]))].tolist()  # what was taken stays
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_file_takes_no_items(path: str, closed: bool) -> None:
+    opened = negvec.open(path)
+    if closed:
+        opened.close()
+    for change in (
+        lambda: opened.insert(1, bytes(32)),
+        lambda: opened.insert_events([]),
+        lambda: opened.insert_items(np.empty(0, negvec.ITEM)),
+        opened.seal,
+    ):
+        with pytest.raises(negvec.SealError):
+            change()
+
+
+def test_a_stride_that_is_none_is_refused(tmp_path: Path) -> None:
+    for stride in (0, -1, 2**31):
+        with pytest.raises(ValueError, match="stride"):
+            negvec.seal(CREATED_AT, IDS).save(tmp_path / "a", stride=stride)
+        with pytest.raises(ValueError, match="stride"):
+            negvec.seal(CREATED_AT, IDS, stride=stride)
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_unsealed_storage_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(negvec.SealError):
+        negvec.PrefixSumVector().save(tmp_path / "a")
+    assert os.listdir(tmp_path) == []
+
+
+# ---- what is no file of ours
+
+FOREIGN: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "nothing": (lambda content: b"", "is no sealed storage"),
+    "a text": (lambda content: b"created_at,id\n" * 100, "is no sealed storage"),
+    "line ends rewritten": (lambda content: content.replace(b"\n", b"\r\n"), "is no sealed storage"),
+    "the magic alone": (lambda content: content[:8], "cut off"),
+    "half a header": (lambda content: content[:40], "cut off"),
+    "a header alone": (lambda content: content[:64], "cut off: 64 of"),
+    "a byte short": (lambda content: content[:-1], "cut off"),
+    "a byte more": (lambda content: content + b"\0", "too long"),
+    "a later version": (lambda content: with_header(content, version=2), "version 2 of the file format"),
+    "the other byte order": (lambda content: with_header(content, mark=0x04030201), "byte order"),
+    "2^60 items": (lambda content: with_header(content, count=2**60), "contradicts itself"),
+    "2^64 - 1 items": (lambda content: with_header(content, count=2**64 - 1), "contradicts itself"),
+    "one item more": (lambda content: with_header(content, count=101), "contradicts itself"),
+    "no stride": (lambda content: with_header(content, stride=0), "contradicts itself"),
+    "another stride": (lambda content: with_header(content, stride=2**63), "contradicts itself"),
+    "a huge size": (lambda content: with_header(content, size=2**63), "contradicts itself"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_is_no_sealed_file_is_refused_and_told_apart(path: str, name: str) -> None:
+    change, told = FOREIGN[name]
+    write(path, change(Path(path).read_bytes()))
+    with pytest.raises(negvec.DamagedStorage, match=told) as refused:
+        negvec.open(path)
+    assert path in str(refused.value)
+
+
+@pytest.mark.parametrize("at", range(64))
+def test_a_changed_byte_of_the_header_is_refused(path: str, at: int) -> None:
+    content = bytearray(Path(path).read_bytes())
+    content[at] ^= 0x10
+    write(path, content)
+    with pytest.raises(negvec.DamagedStorage):
+        negvec.open(path)
+
+
+def test_a_folder_or_a_file_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
+    for name in (tmp_path, tmp_path / "none"):
+        with pytest.raises(OSError, match=str(tmp_path)):
+            negvec.open(name)
+    with pytest.raises(OSError, match="none"):
+        negvec.seal([], []).save(tmp_path / "none" / "a")
+
+
+# ---- damage behind the header
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_verify_finds_any_changed_byte_and_no_answer_leaves_the_file(path: str, seed: int) -> None:
+    content = bytearray(Path(path).read_bytes())
+    layout, chance = Layout.of(100, 3), random.Random(seed)
+    used = [*range(64, layout.timestamps + 800), *range(layout.ids, layout.ids + 3200), *range(layout.sums, layout.end)]
+    content[chance.choice(used)] ^= 1 << chance.randrange(8)
+    write(path, content)
+    opened = negvec.open(path)
+    with pytest.raises(negvec.DamagedStorage, match=r"checksum|order|twice|sum"):
+        opened.verify()
+    with suppress(negvec.DamagedStorage, negvec.ProtocolError):
+        negvec.reconcile(opened, negvec.seal(CREATED_AT[:50], IDS[50:]), 4096)
+
+
+def test_a_file_of_noise_is_asked_without_harm(tmp_path: Path) -> None:
+    """Its header fits, nothing else does: answers are wrong, or refused, and come from inside the file."""
+    chance = np.random.default_rng(8)
+    layout = Layout.of(3000, 4)
+    for attempt in range(20):
+        noise = chance.integers(0, 256, layout.end - 64, np.uint8).tobytes()
+        write(str(tmp_path / "a"), _header(3000, 4, layout.end, 1, 2, 3) + noise)
+        opened = negvec.open(tmp_path / "a")
+        with pytest.raises(negvec.DamagedStorage):
+            opened.verify()
+        other = negvec.seal(*pair("scattered", 2000, attempt).ours)
+        for sides in ((opened, other), (other, opened), (opened, opened)):
+            with suppress(negvec.DamagedStorage, negvec.ProtocolError):
+                negvec.reconcile(*sides, 4096)
+
+
+FAULTS: dict[str, tuple[Callable[[Any, Any, Any], None], str]] = {
+    "two items turned": (lambda at, ids, sums: ids.__setitem__(slice(0, 2), ids[1::-1].copy()), "order"),
+    "a timestamp that falls": (lambda at, ids, sums: at.__setitem__(50, 1), "order"),
+    "an item twice": (
+        lambda at, ids, sums: (at.__setitem__(7, at[6]), ids.__setitem__(7, ids[6])),
+        "twice",
+    ),
+    "infinity": (lambda at, ids, sums: at.__setitem__(99, 2**64 - 1), "infinity"),
+    "a sum": (lambda at, ids, sums: sums.__setitem__((5, 0), sums[5, 0] + np.uint64(1)), "sum of ids"),
+    "the first sum": (lambda at, ids, sums: sums.__setitem__((0, 3), 1), "sum of no items"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_verify_says_what_is_wrong_though_checksums_fit(path: str, name: str) -> None:
+    change, told = FAULTS[name]
+    content, layout = bytearray(Path(path).read_bytes()), Layout.of(100, 3)
+    at = np.frombuffer(content, np.uint64, 100, layout.timestamps)
+    ids = np.frombuffer(content, np.uint8, 3200, layout.ids).reshape(-1, 32)
+    sums = np.frombuffer(content, np.uint64, 4 * 34, layout.sums).reshape(-1, 4)
+    change(at, ids, sums)
+    if name not in ("a sum", "the first sum"):
+        limbs = negvec.storage.PrefixSumVector(3)
+        limbs._keep(at.copy(), ids.copy().view(np.uint64), copy=True)
+        sums[:] = limbs._limbs
+    checksums = [zlib.crc32(column) for column in (at, ids, sums)]
+    del at, ids, sums
+    write(path, _header(100, 3, layout.end, *checksums) + bytes(content[64:]))
+    with pytest.raises(negvec.DamagedStorage, match=told):
+        negvec.open(path).verify()
+
+
+def test_memory_that_was_written_to_from_outside_fails_verify_too() -> None:
+    created_at, ids = np.arange(10, dtype=np.uint64), IDS[:10].copy()
+    storage = negvec.seal(created_at, ids, copy=False)
+    storage.verify()
+    ids[3, 0] ^= 1
+    with pytest.raises(negvec.DamagedStorage, match="sum"):
+        storage.verify()
+
+
+# ---- crashes and memory
+
+SAVING = """
+import sys, negvec, numpy as np
+ids = np.random.default_rng(1).integers(0, 256, (200_000, 32), np.uint8)
+storages = [negvec.seal(np.arange(n), ids[:n]) for n in (100_000, 200_000)]
+print("ready", flush=True)
+while True:
+    for storage in storages:
+        storage.save(sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process in mid-write")
+def test_a_process_killed_in_mid_write_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    name = tmp_path / "items.negvec"
+    chance = random.Random(4)
+    negvec.seal(CREATED_AT, IDS).save(name)
+    for _ in range(4):
+        with subprocess.Popen([sys.executable, "-c", SAVING, str(name)], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(chance.uniform(0.0, 0.3))
+            process.send_signal(signal.SIGKILL)
+        with negvec.open(name) as opened:
+            opened.verify()
+            assert len(opened) in (100, 100_000, 200_000)
+
+
+def test_an_error_while_saving_leaves_the_old_file_and_nothing_beside_it(path: str) -> None:
+    def broken_off(done: int, count: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        negvec.seal(CREATED_AT[:50], IDS[:50]).save(path, progress=broken_off)
+    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
+    assert len(negvec.open(path)) == 100
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="asks Linux what is resident")
+def test_a_reconciliation_of_two_files_touches_little_of_them(tmp_path: Path) -> None:
+    """Files that the system has not in its cache, since it maps much of what it has there around any touch."""
+    side = pair("contiguous", 1_000_000, 1).ours
+    names = [tmp_path / "a", tmp_path / "b"]
+    for name, drop in zip(names, (200, 100), strict=True):
+        negvec.seal(side.created_at[drop:], side.ids[drop:]).save(name)
+        descriptor = os.open(name, os.O_RDONLY)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+    opened = [negvec.open(name) for name in names]
+    found = negvec.reconcile(*opened)
+    assert (len(found.have), len(found.need)) == (0, 100)
+    assert 0 < resident(tmp_path) < 0.1 * sum(storage.nbytes for storage in opened)
+
+
+def resident(folder: Path) -> int:
+    """Bytes of the files in a folder that are in this process's memory."""
+    total, counts = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        fields = line.split()
+        if "-" in fields[0] and not fields[0].endswith(":"):
+            counts = str(folder) in line
+        elif counts and fields[0] == "Rss:":
+            total += 1024 * int(fields[1])
+    return total
+
+
+def test_a_mapped_vector_is_a_storage() -> None:
+    assert issubclass(MappedVector, negvec.PrefixSumVector)
