@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 import negvec
-from negvec.workloads import SHAPES, Pair, Side, pair
+from negvec.workloads import RECORDED, Pair, Side, pair
 
 RELAY_LIMIT = 500_000  # bytes; strfry's
 CAREFUL_LIMIT = 60_000  # bytes; of nostr-tools by default, and of nostr-sdk's client and relay always
@@ -347,7 +347,7 @@ def install(folder: Path) -> Path:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     arguments.add_argument("--n", type=int, default=20_000, help="items in all (default: %(default)s)")
-    arguments.add_argument("--shape", choices=SHAPES, default="contiguous", help="(default: %(default)s)")
+    arguments.add_argument("--shape", choices=RECORDED, default="contiguous", help="(default: %(default)s)")
     arguments.add_argument("--runs", type=int, default=5, help="runs to take the medians of (default: %(default)s)")
     arguments.add_argument("--install", action="store_true", help="install the peers into a folder that is removed")
     chosen = arguments.parse_args()

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 import negvec
-from negvec.workloads import SHAPES, Side, pair
+from negvec.workloads import RECORDED as SHAPES
+from negvec.workloads import Side, pair
 
 Ids = npt.NDArray[np.uint8]
 

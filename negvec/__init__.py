@@ -13,7 +13,7 @@ import sys
 
 from negvec.errors import DamagedStorage, ProtocolError, SealError, UnsupportedVersion
 from negvec.items import ITEM
-from negvec.protocol import Negentropy, ReferencePolicy, Step, reconcile
+from negvec.protocol import AdaptivePolicy, Negentropy, ReferencePolicy, Step, reconcile
 from negvec.storage import LiveIndex, PrefixSumVector, Storage, Vector, seal
 from negvec.storage import open_file as open
 from negvec.threads import set_threads
@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ITEM",
+    "AdaptivePolicy",
     "DamagedStorage",
     "LiveIndex",
     "Negentropy",

@@ -17,7 +17,7 @@ from model import END, FINGERPRINT, ID_LIST, SKIP, Bound, Item, Model, Writer, v
 from vectors.conversation import Conversation, converse
 
 import negvec
-from negvec.protocol.round import FIRST_BATCH
+from negvec.protocol.stages import FIRST_BATCH
 
 LATEST = 2**64 - 2
 

@@ -18,6 +18,7 @@ import pytest
 import negvec
 
 NAMES = [
+    "AdaptivePolicy",
     "ITEM",
     "Negentropy",
     "PrefixSumVector",

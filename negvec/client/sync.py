@@ -23,6 +23,7 @@ from negvec.client.transfer import Downloads, Uploads
 from negvec.client.windows import EVERYTHING, Window, cut
 from negvec.nip77 import ClientSession, Refusal
 from negvec.nip77.client import DEFAULT_FRAME_SIZE
+from negvec.protocol import AdaptivePolicy
 from negvec.relay import filters
 from negvec.relay.filters import Filter
 from negvec.relay.store import EventStore
@@ -287,7 +288,9 @@ class _Sync:
         self._names += 1
         own = await asyncio.to_thread(self._own, window)
         name = f"neg-{self._prefix}-{self._names}"
-        session = ClientSession(own, name, self._filter_of(window), self._frame_size)
+        # Relays answer as the reference does, in frames of 500,000 bytes: half of the bytes and rounds, and less.
+        policy = AdaptivePolicy()
+        session = ClientSession(own, name, self._filter_of(window), self._frame_size, policy=policy)
         self._session, self._heard = session, time.monotonic()
         self._turn.clear()
         await self._send(await asyncio.to_thread(session.open, time.monotonic()))

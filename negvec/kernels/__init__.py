@@ -27,15 +27,16 @@ if TYPE_CHECKING:
         single,
         strides,
         sums,
+        worklist,
     )
 
 MODULES = (
     *("blocks", "checks", "edits", "hex", "lists", "message", "once", "order", "plans"),
-    *("search", "sha256", "single", "strides", "sums"),
+    *("search", "sha256", "single", "strides", "sums", "worklist"),
 )
 
 ROUND = ("checks", "lists", "message", "search", "sha256", "sums")
-"""The modules that every reconciliation needs."""
+"""The modules that every reconciliation needs; `worklist` comes with policies that keep account of open ranges."""
 
 __all__ = [
     "MODULES",
@@ -54,6 +55,7 @@ __all__ = [
     "single",
     "strides",
     "sums",
+    "worklist",
 ]
 
 

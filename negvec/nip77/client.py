@@ -15,7 +15,7 @@ import numpy as np
 from negvec.errors import ProtocolError
 from negvec.items import Ids
 from negvec.nip77.frames import Frame, FrameError, NegErr, NegMsg, Other, neg_close, neg_msg, neg_open, read
-from negvec.protocol import Negentropy, SplitPolicy
+from negvec.protocol import Negentropy, PacingPolicy, SplitPolicy
 from negvec.protocol.negentropy import NO_IDS
 from negvec.storage.seam import Storage
 
@@ -84,8 +84,8 @@ class ClientSession:
         As in a REQ (NIP-01).
     frame_size_limit : int, default 60,000
         The largest message to send, in bytes before hex.
-    policy : SplitPolicy, optional
-        How ranges are split.
+    policy : SplitPolicy or PacingPolicy, optional
+        How ranges are split; as in `negvec.Negentropy`.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class ClientSession:
         subscription_filter: dict[str, Any],
         frame_size_limit: int = DEFAULT_FRAME_SIZE,
         *,
-        policy: SplitPolicy | None = None,
+        policy: SplitPolicy | PacingPolicy | None = None,
     ) -> None:
         if not subscription:
             raise ValueError("a subscription id is not empty")

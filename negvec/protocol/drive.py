@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from negvec.items import Ids
 from negvec.protocol.negentropy import Negentropy
+from negvec.protocol.policy import PacingPolicy, SplitPolicy
+from negvec.protocol.stages import Watch
 from negvec.storage.seam import Storage
 
 
@@ -58,7 +60,14 @@ def drive(
         message = step.message
 
 
-def reconcile(ours: Storage, theirs: Storage, frame_size_limit: int = 0) -> Result:
+def reconcile(
+    ours: Storage,
+    theirs: Storage,
+    frame_size_limit: int = 0,
+    *,
+    policy: SplitPolicy | PacingPolicy | None = None,
+    watch: Watch | None = None,
+) -> Result:
     """Reconcile two storages at hand over the whole protocol.
 
     Parameters
@@ -67,9 +76,14 @@ def reconcile(ours: Storage, theirs: Storage, frame_size_limit: int = 0) -> Resu
         Sealed.
     frame_size_limit : int, default 0
         For both sides, as in `Negentropy`.
+    policy : SplitPolicy or PacingPolicy, optional
+        For both sides, as in `Negentropy`.
+    watch : callable, optional
+        Watches the initiator, as in `Negentropy`.
 
     Returns
     -------
     Result
     """
-    return drive(Negentropy(ours, frame_size_limit), Negentropy(theirs, frame_size_limit))
+    initiator = Negentropy(ours, frame_size_limit, policy=policy, watch=watch)
+    return drive(initiator, Negentropy(theirs, frame_size_limit, policy=policy))

@@ -9,16 +9,26 @@ import numpy as np
 
 from negvec.errors import ProtocolError, UnsupportedVersion
 from negvec.items import ID_SIZE, Ids
+from negvec.protocol.adaptive import AdaptivePolicy
 from negvec.protocol.codec import VERSION, VERSIONS
 from negvec.protocol.findings import Findings
-from negvec.protocol.policy import ReferencePolicy, SplitPolicy
-from negvec.protocol.round import Round, Watch, as_bytes
+from negvec.protocol.policy import PacingPolicy, ReferencePolicy, SplitPolicy
+from negvec.protocol.round import Round, as_bytes
+from negvec.protocol.stages import Watch
 from negvec.protocol.stream import FindingsStream
+from negvec.protocol.worklist import PacedRound
 from negvec.storage.seam import Storage
 
 SMALLEST_FRAME = 4096  # bytes; less may not hold one answer (reference, and NIP-77's relays)
 
+TINIEST_FRAME = 128
+"""Bytes in which one id fits for certain, whatever the bounds: the version byte, a Skip and an IdList with bounds of 44
+bytes, modes and count, and the id make 124; a Skip, a Fingerprint, and one for the rest as many."""
+
 LARGEST_FRAME = 2**62  # bytes; more is no limit
+
+RESERVE = 200  # bytes of a frame that the reference keeps free for the range that closes it
+WIDEST_BOUND = 45  # bytes of a Skip before a range, at most
 
 STALLED_ROUNDS = 64
 """Rounds without a find or a settled item after which a peer is given up. A range of all items that there can be is
@@ -65,15 +75,24 @@ class Negentropy:
     stream : bool, default False
         Give have and need as they are found, each id once, instead of with the last step. What is given can't be taken
         back: an id that both sides hold under different timestamps may be in one of the lists, or in both.
-    policy : SplitPolicy, optional
-        How ranges are split; by default as the C++ reference does (`ReferencePolicy`).
+    policy : SplitPolicy or PacingPolicy, optional
+        How ranges are split; by default as the C++ reference does (`ReferencePolicy`), or, with `tiny`, as
+        `AdaptivePolicy` does. One policy may serve any number of instances.
     watch : callable, optional
-        Called with the name of each stage of a round as it ends; for profiles.
+        Called with the name of each stage of a round as it ends; for profiles. A `negvec.trace.Trace` keeps all that
+        happens.
+    tiny : bool, default False
+        Allow limits from 128 bytes on, for radios and meshes; the policy is `AdaptivePolicy` then. A limit is on what
+        this side sends: two tiny ends that find each other both have it, while a peer of another implementation
+        understands tiny messages, but sends frames of 4096 bytes and more. A tiny responder with limits below 200 may
+        need such an initiator, too: where ids agree in all but their last bytes, one that asks about everything at
+        once, as others do, leaves no room for an id in the answer.
 
     Raises
     ------
     ValueError
-        The limit is between 1 and 4095, or negative.
+        The limit is between 1 and 4095 (or 127, with `tiny`), or negative; or the policy's answer to one range may be
+        longer than the limit.
     SealError
         The storage is not sealed.
     """
@@ -84,16 +103,22 @@ class Negentropy:
         frame_size_limit: int = 0,
         *,
         stream: bool = False,
-        policy: SplitPolicy | None = None,
+        policy: SplitPolicy | PacingPolicy | None = None,
         watch: Watch | None = None,
+        tiny: bool = False,
     ) -> None:
         limit = operator.index(frame_size_limit)
-        if limit < 0 or 0 < limit < SMALLEST_FRAME:
-            raise ValueError(f"frame_size_limit is 0 (no limit) or at least {SMALLEST_FRAME} bytes, not {limit}")
+        policy = policy or (AdaptivePolicy() if tiny else ReferencePolicy())
+        _check_limit(limit, policy, tiny)
         if not isinstance(storage, Storage):
             raise TypeError(f"storage is a sealed storage such as negvec.seal makes, not {type(storage).__name__}")
         len(storage)  # raises SealError before the seal
-        self._round = Round(storage, min(limit, LARGEST_FRAME), policy or ReferencePolicy(), watch)
+        limit = min(limit, LARGEST_FRAME)
+        self._round: Round | PacedRound
+        if isinstance(policy, PacingPolicy):
+            self._round = PacedRound(storage, limit, policy, watch)
+        else:
+            self._round = Round(storage, limit, policy, watch)
         self._findings: Findings | None = None  # the initiator's
         self._stream = stream
         self._done = False
@@ -189,3 +214,29 @@ class Negentropy:
             raise ProtocolError(
                 f"the peer's last {STALLED_ROUNDS} answers settled nothing: it does not follow the protocol; giving up"
             )
+
+
+def _check_limit(limit: int, policy: SplitPolicy | PacingPolicy, tiny: bool) -> None:
+    """Refuse a limit in which an answer may not fit."""
+    if limit == 0:
+        return
+    if tiny and limit < TINIEST_FRAME:
+        raise ValueError(
+            f"frame_size_limit is 0 (no limit) or at least {TINIEST_FRAME} bytes, not {limit}: "
+            "less may not hold one id with its bounds"
+        )
+    if not tiny and limit < SMALLEST_FRAME:
+        raise ValueError(
+            f"frame_size_limit is 0 (no limit) or at least {SMALLEST_FRAME} bytes, not {limit}; "
+            f"tiny=True allows limits from {TINIEST_FRAME} bytes on, between two ends that both have it"
+        )
+    if isinstance(policy, PacingPolicy):
+        return
+    if limit < SMALLEST_FRAME:
+        raise ValueError(f"frames of {limit} bytes take a policy that paces itself, such as negvec.AdaptivePolicy()")
+    largest = getattr(policy, "largest_answer", 0) + RESERVE + WIDEST_BOUND
+    if limit < largest:
+        raise ValueError(
+            f"the answer to one range may take {largest} bytes with {policy!r}, more than the frame_size_limit of "
+            f"{limit}: no range would ever be answered; choose fewer buckets, shorter lists, or a larger limit"
+        )
