@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import negvec
 from negvec.storage import MappedVector
-from negvec.storage.sealed_file import HEADER, MAGIC, Layout, _header
+from negvec.storage.sealed_file import HEADER, MAGIC, Header
 from negvec.workloads import pair
 
 CREATED_AT = np.arange(100, dtype=np.uint64) // 3
@@ -63,7 +63,7 @@ def test_a_file_has_what_was_saved(tmp_path_factory: pytest.TempPathFactory, cou
         assert opened.stride == stride
         lo, hi = np.tril_indices(count + 1)[::-1]
         np.testing.assert_array_equal(opened.fingerprints(lo, hi), storage.fingerprints(lo, hi))
-    assert os.path.getsize(name) == Layout.of(count, stride).end
+    assert os.path.getsize(name) == Header(count, stride, (0, 0, 0)).layout.end
 
 
 @pytest.mark.parametrize("n", [65_535, 65_536, 65_537, 200_000])
@@ -209,7 +209,7 @@ def test_a_folder_or_a_file_that_is_not_there_is_an_os_error(tmp_path: Path) -> 
 @pytest.mark.parametrize("seed", range(60))
 def test_verify_finds_any_changed_byte_and_no_answer_leaves_the_file(path: str, seed: int) -> None:
     content = bytearray(Path(path).read_bytes())
-    layout, chance = Layout.of(100, 3), random.Random(seed)
+    layout, chance = Header(100, 3, (0, 0, 0)).layout, random.Random(seed)
     used = [*range(64, layout.timestamps + 800), *range(layout.ids, layout.ids + 3200), *range(layout.sums, layout.end)]
     content[chance.choice(used)] ^= 1 << chance.randrange(8)
     write(path, content)
@@ -223,10 +223,10 @@ def test_verify_finds_any_changed_byte_and_no_answer_leaves_the_file(path: str, 
 def test_a_file_of_noise_is_asked_without_harm(tmp_path: Path) -> None:
     """Its header fits, nothing else does: answers are wrong, or refused, and come from inside the file."""
     chance = np.random.default_rng(8)
-    layout = Layout.of(3000, 4)
+    layout = Header(3000, 4, (0, 0, 0)).layout
     for attempt in range(20):
         noise = chance.integers(0, 256, layout.end - 64, np.uint8).tobytes()
-        write(str(tmp_path / "a"), _header(3000, 4, layout.end, 1, 2, 3) + noise)
+        write(str(tmp_path / "a"), Header(3000, 4, (1, 2, 3)).to_bytes() + noise)
         opened = negvec.open(tmp_path / "a")
         with pytest.raises(negvec.DamagedStorage):
             opened.verify()
@@ -252,7 +252,7 @@ FAULTS: dict[str, tuple[Callable[[Any, Any, Any], None], str]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_verify_says_what_is_wrong_though_checksums_fit(path: str, name: str) -> None:
     change, told = FAULTS[name]
-    content, layout = bytearray(Path(path).read_bytes()), Layout.of(100, 3)
+    content, layout = bytearray(Path(path).read_bytes()), Header(100, 3, (0, 0, 0)).layout
     at = np.frombuffer(content, np.uint64, 100, layout.timestamps)
     ids = np.frombuffer(content, np.uint8, 3200, layout.ids).reshape(-1, 32)
     sums = np.frombuffer(content, np.uint64, 4 * 34, layout.sums).reshape(-1, 4)
@@ -261,9 +261,9 @@ def test_verify_says_what_is_wrong_though_checksums_fit(path: str, name: str) ->
         limbs = negvec.storage.PrefixSumVector(3)
         limbs._keep(at.copy(), ids.copy().view(np.uint64), copy=True)
         sums[:] = limbs._limbs
-    checksums = [zlib.crc32(column) for column in (at, ids, sums)]
+    checksums = (zlib.crc32(at), zlib.crc32(ids), zlib.crc32(sums))
     del at, ids, sums
-    write(path, _header(100, 3, layout.end, *checksums) + bytes(content[64:]))
+    write(path, Header(100, 3, checksums).to_bytes() + bytes(content[64:]))
     with pytest.raises(negvec.DamagedStorage, match=told):
         negvec.open(path).verify()
 
