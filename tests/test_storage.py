@@ -58,14 +58,14 @@ def grown(created_at: Any, ids: Any) -> negvec.LiveIndex:
     return live
 
 
-def mapped(stride: int) -> Factory:
+def mapped(stride: int, resident: int | None = None) -> Factory:
     """Sealed, saved to a file, and opened again."""
 
     def sealed(created_at: Any, ids: Any) -> negvec.Storage:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "items.negvec")
             negvec.seal(created_at, ids).save(path, stride=stride)
-            storage = negvec.open(path)
+            storage = negvec.open(path, resident=resident)
             storage.verify()
         return storage
 
@@ -106,6 +106,8 @@ STORAGES: dict[str, Factory] = {
     "Snapshot": lambda created_at, ids: grown(created_at, ids).snapshot(),
     "mapped": mapped(1),
     "mapped, stride 7": mapped(7),
+    "mapped, little of it resident": mapped(1, resident=1),
+    "mapped, stride 7, little of it resident": mapped(7, resident=1),
     "window": windowed,
     "window of everything": lambda created_at, ids: negvec.seal(created_at, ids).window(),
     "window of a snapshot": lambda created_at, ids: grown(created_at, ids).window(),
@@ -285,6 +287,14 @@ def test_sums_that_wrap_past_2_to_the_256_agree(sealed: Factory) -> None:
     items = [(i, (MODULUS - 1 - i * i).to_bytes(32, "little")) for i in range(60)]
     items += [(60 + i, (2 ** (64 * (i % 4 + 1)) - 1).to_bytes(32, "little")) for i in range(20)]
     assert_holds(sealed(*columns(items)), Truth(items))
+
+
+@every_storage
+def test_every_storage_is_sound(sealed: Factory) -> None:
+    told: list[tuple[int, int]] = []
+    sealed(*columns(some_items(300))).verify(lambda *done: told.append(done))  # type: ignore[attr-defined]
+    assert told == [(300, 300)]
+    sealed([], np.empty((0, 32), np.uint8)).verify()  # type: ignore[attr-defined]
 
 
 @every_storage

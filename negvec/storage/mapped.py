@@ -4,9 +4,10 @@ Questions read the mapping: what they touch is brought in, page by page, and not
 verify or to save it anew, reads the file instead, a piece at a time: nothing is left in memory, and a disk that can't
 be read is an error and not the end of the process.
 
-Linux maps sixteen pages around any touch where it has them in its cache, so that some thousand touches, all over a
-file, would leave all of it resident. What questions may have touched is therefore counted, and let go of when it is
-more than `resident` bytes. The pages stay in the system's cache, and are mapped again at a microsecond a touch.
+Where Linux has a file in its cache already, it maps up to two megabytes around any touch (from 64 KiB on, by version
+and by how the file was written), so that some hundred touches, all over a file, would leave all of it resident. What
+questions may have touched is therefore counted, and let go of when it is more than `resident` bytes. The pages stay in
+the system's cache, and are mapped again at some microseconds a touch.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import stat
 import threading
 import weakref
 import zlib
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -33,13 +36,13 @@ from negvec.storage.sealed_file import HEADER, Header
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.window import Progress
 
-TOUCH = 1 << 16
-"""Bytes that Linux maps around a touch (fault_around_bytes), if they are in its cache."""
+TOUCH = 2 << 20
+"""The most bytes that become resident by one touch: the largest folio of Linux's cache."""
 
 LEAST_RESIDENT = 64 << 20
-BOUNDS_AT_ONCE = 1024
+BOUNDS_AT_ONCE = 64
 
-_COLUMNS = ("_id_words", "_ids", "_limbs")
+_OPEN = ("_mapped", "_id_words", "_ids", "_limbs")  # what a closed file has no more
 
 
 class MappedVector(PrefixSumVector):
@@ -69,7 +72,7 @@ class MappedVector(PrefixSumVector):
         layout, count = header.layout, header.n
         self._mapped = mmap.mmap(descriptor, layout.end, access=mmap.ACCESS_READ)
         _expect(self._mapped, "MADV_RANDOM")  # ranges are asked for here and there: reading ahead would read it all
-        self._resident = max(LEAST_RESIDENT, layout.end // 8) if resident is None else resident
+        self._resident = max(LEAST_RESIDENT, layout.end // 8) if resident is None else max(resident, TOUCH)
         self._touched = 0
         self._id_words = np.frombuffer(self._mapped, np.uint64, 4 * count, layout.ids).reshape(-1, 4)
         self._ids = self._id_words.view(np.uint8).reshape(-1, ID_SIZE)
@@ -94,18 +97,18 @@ class MappedVector(PrefixSumVector):
         """Let go of the file; it is unmapped when no array of it is in use any more. Closing twice is no error."""
         with self._reading:
             self._created_at = None
-            for column in _COLUMNS:
-                self.__dict__.pop(column, None)
+            mapped = self.__dict__.get("_mapped")
+            for name in _OPEN:
+                self.__dict__.pop(name, None)
             self._close_file()
-            try:
-                self._mapped.close()
-            except BufferError:  # somebody has an array of it, or a question is just being answered
-                self._mapped = mmap.mmap(-1, 1)
+            if mapped is not None:
+                with suppress(BufferError):  # somebody has an array of it, or a question is just being answered
+                    mapped.close()
 
     def __getattr__(self, name: str) -> Any:
         # Columns are taken away by close(), not emptied: a question that is being answered meanwhile, in another
         # thread, must not hand a kernel columns of two lengths.
-        if name in _COLUMNS:
+        if name in _OPEN:
             raise self._closed()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -143,10 +146,20 @@ class MappedVector(PrefixSumVector):
         return items
 
     def id_lists(self, lo: Any, hi: Any) -> IdLists:
-        """The ids of many ranges; see `negvec.storage.seam.IdLists`. No id is copied."""
+        """The ids of many ranges; see `negvec.storage.seam.IdLists`. Copied only where all could not stay resident."""
         lo, hi = as_ranges(lo, hi, len(self))
-        self._count_touches(int((hi - lo).sum()) * ID_SIZE + TOUCH * _jumps(lo, TOUCH // ID_SIZE))
-        return super().id_lists(lo, hi)
+        sizes = hi - lo
+        touches = int(sizes.sum()) * ID_SIZE + TOUCH * _jumps(lo, TOUCH // ID_SIZE)
+        if touches <= self._resident or self._all_may_stay:
+            self._count_touches(touches)
+            return super().id_lists(lo, hi)
+        first = np.cumsum(sizes) - sizes
+        ids = np.empty((int(sizes.sum()), ID_SIZE), np.uint8)
+        rows = np.arange(len(ids)) + np.repeat(lo - first, sizes)
+        for some in self._parts((rows, ID_SIZE)):
+            np.take(self.ids, rows[some], axis=0, out=ids[some], mode="clip")  # "raise" would buffer
+        ids.flags.writeable = False
+        return IdLists(ids, first)
 
     def lower_bounds(self, created_at: Any, ids: Any) -> Indices:
         """For each bound the index of the first item not less than it; see `PrefixSumVector.lower_bounds`."""
@@ -166,24 +179,23 @@ class MappedVector(PrefixSumVector):
     def minimal_bounds(self, index: Any) -> Bounds:
         """The shortest bound between items `index - 1` and `index`, for each index of 1 .. n - 1; shape (m,) int64."""
         index = as_indices(index)
-        if not self._all_may_stay:
-            self._count_touches(TOUCH * (_jumps(index, TOUCH // 8) + _jumps(index, TOUCH // ID_SIZE)))
-        return super().minimal_bounds(index)
+        if self._all_may_stay or not len(index) or not 0 < index.min() <= index.max() < len(self):
+            return super().minimal_bounds(index)
+        ask = super().minimal_bounds
+        found = [ask(index[some]) for some in self._parts((index, 8), (index, ID_SIZE))]
+        return found[0] if len(found) == 1 else Bounds(*map(np.concatenate, zip(*found, strict=True)))
 
     def fingerprints(self, lo: Any, hi: Any) -> Bytes:
         """Fingerprints of many ranges, (m,) and (m,) int64, as (m, 16) uint8; see `PrefixSumVector.fingerprints`."""
         lo, hi = as_ranges(lo, hi, len(self))
         if self._all_may_stay:
             return super().fingerprints(lo, hi)
-        sections = [TOUCH // ID_SIZE * self._stride, TOUCH // ID_SIZE][: 1 if self._stride == 1 else 2]
-        touches = TOUCH * sum(_jumps(ends, section) for ends in (lo, hi) for section in sections)
-        pieces = -(-touches // self._resident) or 1
-        found = []
-        for piece in range(pieces):
-            some = slice(len(lo) * piece // pieces, len(lo) * (piece + 1) // pieces)
-            found.append(super().fingerprints(lo[some], hi[some]))
-            self._count_touches(touches // pieces)
-        return found[0] if pieces == 1 else np.concatenate(found)
+        touched = [(ends, ID_SIZE / self._stride) for ends in (lo, hi)]
+        if self._stride > 1:
+            touched += [(ends, ID_SIZE) for ends in (lo, hi)]
+        ask = super().fingerprints
+        found = [ask(lo[some], hi[some]) for some in self._parts(*touched)]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def fingerprint(self, lo: int, hi: int) -> bytes:
         """The fingerprint of one range [lo, hi), 16 bytes. Many at once are much cheaper: see `fingerprints`."""
@@ -194,6 +206,18 @@ class MappedVector(PrefixSumVector):
     @property
     def _all_may_stay(self) -> bool:
         return self._resident >= self._header.layout.end
+
+    def _parts(self, *touched: tuple[Indices, float]) -> Iterator[slice]:
+        """Cut a batch into parts that touch no more than may stay, and count what each does.
+
+        The batch goes to the given columns of indices into sections with so many bytes an item.
+        """
+        rows = len(touched[0][0])
+        touches = TOUCH * sum(_jumps(index, int(TOUCH / size)) for index, size in touched)
+        parts = max(1, min(-(-touches // self._resident), rows))
+        for part in range(parts):
+            yield slice(rows * part // parts, rows * (part + 1) // parts)
+            self._count_touches(touches // parts)
 
     def _count_touches(self, size: int) -> None:
         self._touched += size  # an estimate; what two threads count at the same time may be lost
