@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import multiprocessing
 import os
+import pickle
 import random
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,26 @@ def test_a_mapped_vector_is_what_its_file_was_made_of(path: str) -> None:
     assert repr(opened) == f"<MappedVector: {N} items, {path!r}>"
     opened.close()
     assert repr(opened) == f"<MappedVector: closed, {path!r}>"
+
+
+def answers(storage: negvec.PrefixSumVector) -> tuple[int, bytes]:
+    return len(storage), storage.fingerprint(0, len(storage))
+
+
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+def test_other_processes_map_the_same_file(path: str, start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if start not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system can't {start}")
+    monkeypatch.chdir(os.path.dirname(path))
+    opened = negvec.open(os.path.basename(path), resident=1)
+    monkeypatch.chdir("/")
+    with ProcessPoolExecutor(1, multiprocessing.get_context(start)) as pool:
+        assert pool.submit(answers, opened).result() == answers(negvec.seal(*SIDE))
+    copied = copy.copy(opened)
+    opened.close()
+    copied.verify()
+    with pytest.raises(negvec.SealError, match="closed"):
+        pickle.dumps(opened)
 
 
 # ---- closed

@@ -20,8 +20,9 @@ import stat
 import threading
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -58,6 +59,8 @@ class MappedVector(PrefixSumVector):
     but if another program cuts the file off just while a question is answered, the operating system ends this process
     (SIGBUS), as it does when the disk fails.
 
+    Pickled, it is a path: whoever unpickles it opens the file that is there then.
+
     Attributes
     ----------
     name : str
@@ -67,6 +70,7 @@ class MappedVector(PrefixSumVector):
     def __init__(self, descriptor: int, name: str, header: Header, resident: int | None) -> None:
         super().__init__(header.stride)
         self.name, self._header = name, header
+        self._path = os.path.abspath(name)
         self._stream = io.FileIO(descriptor, closefd=False)
         self._reading = threading.Lock()
         layout, count = header.layout, header.n
@@ -111,6 +115,11 @@ class MappedVector(PrefixSumVector):
         if name in _OPEN:
             raise self._closed()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __reduce__(self) -> tuple[Callable[[str], MappedVector], tuple[str]]:
+        # Another process opens the file by its path, and maps the same memory.
+        len(self)
+        return partial(open_file, resident=self._resident), (self._path,)
 
     def _closed(self) -> SealError:
         return SealError(f"{self.name} is closed; open it again to use it")
@@ -282,9 +291,12 @@ class MappedVector(PrefixSumVector):
         with self._reading:
             if self._created_at is None:
                 raise self._closed()
-            self._stream.seek(offset)
             while filled < size:
-                got = self._stream.readinto(data[filled:].data)
+                if hasattr(os, "preadv"):  # leaves alone the place in the file, which forked processes share
+                    got = os.preadv(self._stream.fileno(), [data[filled:].data], offset + filled)
+                else:
+                    self._stream.seek(offset + filled)
+                    got = self._stream.readinto(data[filled:].data) or 0
                 if not got:
                     raise DamagedStorage("it has been cut off since it was opened")
                 filled += got

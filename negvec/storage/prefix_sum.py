@@ -40,15 +40,33 @@ class PrefixSumVector(Vector):
 
     def __init__(self, stride: int = 1) -> None:
         super().__init__()
-        self._stride = operator.index(stride)
-        if not 1 <= self._stride < 2**31:
-            raise ValueError(f"stride is 1 or more, and less than 2**31, not {stride}")
+        self._stride = _checked(stride)
         self._limbs: Words = np.zeros((1, 4), np.uint64)
 
     @property
     def stride(self) -> int:
         """Every how many items a sum is kept."""
         return self._stride
+
+    def seal(self, *, stride: int | None = None) -> None:
+        """Sort, drop what is there twice, and freeze; from now on the storage can be reconciled.
+
+        Parameters
+        ----------
+        stride : int, optional
+            Every how many items a sum is kept, instead of what the storage was made with.
+
+        Raises
+        ------
+        SealError
+            It is sealed already.
+        ValueError
+            The stride is less than 1.
+        """
+        if stride is not None:
+            self._require_unsealed()
+            self._stride = _checked(stride)
+        super().seal()
 
     def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
         limbs = np.empty((len(words) // self._stride + 1, 4), np.uint64)
@@ -125,6 +143,13 @@ class PrefixSumVector(Vector):
             kernels.sums.subtract(self._limbs, lo, hi, sums)
         else:
             kernels.strides.range_sums(self._id_words, self._limbs, self._stride, lo, hi, sums)
+
+
+def _checked(stride: int) -> int:
+    checked = operator.index(stride)
+    if not 1 <= checked < 2**31:
+        raise ValueError(f"stride is 1 or more, and less than 2**31, not {stride}")
+    return checked
 
 
 def seal(created_at: Any, ids: Any = None, *, copy: bool = True, stride: int = 1) -> PrefixSumVector:
