@@ -29,7 +29,7 @@ import errno
 import operator
 import os
 import secrets
-import shutil
+import stat
 import struct
 import zlib
 from contextlib import suppress
@@ -148,7 +148,7 @@ def save(
         with open(temporary, "xb") as stream:
             if replaces:
                 with suppress(OSError):  # not every file system has permissions
-                    shutil.copymode(target, temporary)
+                    os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
             _write(stream, storage, every, progress)
             stream.flush()
             os.fsync(stream.fileno())
