@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import statistics
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,55 @@ class Questions:
 
     def time_reconcile(self, kind: str) -> None:
         negvec.reconcile(self.ours, self.theirs)
+
+
+class Sound:
+    """Verified in memory: the order of all items, and all sums."""
+
+    params = (STORAGES,)
+    param_names = ("storage",)
+
+    def setup(self, kind: str) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.storage = storage_of(kind, pair("contiguous", N).ours, folder)
+
+    def time_verify(self, kind: str) -> None:
+        self.storage.verify()  # type: ignore[attr-defined]
+
+
+class Strides:
+    """How much slower fingerprints are where only some sums are kept: ranges anywhere, and ranges of a split."""
+
+    params = ((2, 16, 256), ("anywhere", "split"))
+    param_names = ("stride", "ranges")
+
+    def setup(self, stride: int, ranges: str) -> None:
+        side = pair("contiguous", N).ours
+        self.all, self.some = negvec.seal(*side), negvec.seal(*side, stride=stride)
+        n = len(self.all)
+        if ranges == "anywhere":
+            ends = np.sort(np.random.default_rng(2).integers(0, n + 1, (2, RANGES)), axis=0)
+        else:
+            cuts = np.linspace(0, n, RANGES + 1).astype(np.int64)
+            ends = np.array([cuts[:-1], cuts[1:]])
+        self.lo, self.hi = ends.copy()
+        np.testing.assert_array_equal(self.some.fingerprints(*ends), self.all.fingerprints(*ends))
+        if stride == 16:
+            assert self.some.nbytes <= 43 * n
+
+    def time_fingerprints(self, stride: int, ranges: str) -> None:
+        self.some.fingerprints(self.lo, self.hi)
+
+    def track_times_slower(self, stride: int, ranges: str) -> float:
+        def seconds(storage: negvec.PrefixSumVector) -> float:
+            started = time.perf_counter()
+            storage.fingerprints(self.lo, self.hi)
+            return time.perf_counter() - started
+
+        pairs = [(seconds(self.some), seconds(self.all)) for _ in range(25)]
+        return statistics.median(some for some, _ in pairs) / statistics.median(every for _, every in pairs)
+
+    track_times_slower.unit = "times"  # type: ignore[attr-defined]
 
 
 class Files:

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 
 import negvec
 from negvec import kernels
+from negvec.storage import Windowed
 from negvec.storage.vector import as_words
 
 Item = tuple[int, bytes]
@@ -58,14 +59,14 @@ def grown(created_at: Any, ids: Any) -> negvec.LiveIndex:
     return live
 
 
-def mapped(stride: int) -> Factory:
+def mapped(stride: int, resident: int | None = None) -> Factory:
     """Sealed, saved to a file, and opened again."""
 
     def sealed(created_at: Any, ids: Any) -> negvec.Storage:
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "items.negvec")
             negvec.seal(created_at, ids).save(path, stride=stride)
-            storage = negvec.open(path)
+            storage = negvec.open(path, resident=resident)
             storage.verify()
         return storage
 
@@ -81,6 +82,31 @@ def windowed(created_at: Any, ids: Any) -> negvec.Storage:
     outside = [as_item(number) for number in (first - 1, last + 1) if 0 <= number < INFINITY << 256]
     storage = negvec.seal(*map(np.concatenate, zip((inside.created_at, inside.ids), columns(outside), strict=True)))
     return storage.between(as_item(first), as_item(last + 1))
+
+
+class Own(Windowed):
+    """A storage of somebody's own: the six methods of the seam, and what `Windowed` makes of them."""
+
+    def __init__(self, created_at: Any, ids: Any) -> None:
+        self.kept = inserted_into(negvec.Vector)(created_at, ids)
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def items(self, lo: int, hi: int) -> Any:
+        return self.kept.items(lo, hi)
+
+    def id_lists(self, lo: Any, hi: Any) -> Any:
+        return self.kept.id_lists(lo, hi)
+
+    def lower_bounds(self, created_at: Any, ids: Any) -> Any:
+        return self.kept.lower_bounds(created_at, ids)
+
+    def minimal_bounds(self, index: Any) -> Any:
+        return self.kept.minimal_bounds(index)
+
+    def fingerprints(self, lo: Any, hi: Any) -> Any:
+        return self.kept.fingerprints(lo, hi)
 
 
 def as_number(item: Any) -> int:
@@ -106,8 +132,12 @@ STORAGES: dict[str, Factory] = {
     "Snapshot": lambda created_at, ids: grown(created_at, ids).snapshot(),
     "mapped": mapped(1),
     "mapped, stride 7": mapped(7),
+    "mapped, little of it resident": mapped(1, resident=1),
+    "mapped, stride 7, little of it resident": mapped(7, resident=1),
     "window": windowed,
     "window of everything": lambda created_at, ids: negvec.seal(created_at, ids).window(),
+    "window of one's own": lambda created_at, ids: Own(created_at, ids).window(),
+    "window of a file": lambda created_at, ids: mapped(16, resident=1)(created_at, ids).window(),  # type: ignore[attr-defined]
     "window of a snapshot": lambda created_at, ids: grown(created_at, ids).window(),
 }
 INSERTED = [negvec.Vector, negvec.PrefixSumVector]
@@ -285,6 +315,14 @@ def test_sums_that_wrap_past_2_to_the_256_agree(sealed: Factory) -> None:
     items = [(i, (MODULUS - 1 - i * i).to_bytes(32, "little")) for i in range(60)]
     items += [(60 + i, (2 ** (64 * (i % 4 + 1)) - 1).to_bytes(32, "little")) for i in range(20)]
     assert_holds(sealed(*columns(items)), Truth(items))
+
+
+@every_storage
+def test_every_storage_is_sound(sealed: Factory) -> None:
+    told: list[tuple[int, int]] = []
+    sealed(*columns(some_items(300))).verify(lambda *done: told.append(done))  # type: ignore[attr-defined]
+    assert told == [(300, 300)]
+    sealed([], np.empty((0, 32), np.uint8)).verify()  # type: ignore[attr-defined]
 
 
 @every_storage
@@ -526,6 +564,22 @@ def test_repeats_are_dropped_and_counted(kind: type[negvec.Vector], in_order: bo
     storage.seal()
     assert storage.repeats == 50
     assert_holds(storage, Truth(items))
+
+
+def test_the_stride_of_a_seal_is_that_of_the_storage_or_the_given_one() -> None:
+    items = some_items(100)
+    for made, asked, expected in ((1, None, 1), (16, None, 16), (1, 16, 16), (16, 3, 3)):
+        storage = negvec.PrefixSumVector(made)
+        storage.insert(*columns(items))
+        for none in (0, -1, 2**31):
+            with pytest.raises(ValueError, match="stride"):
+                storage.seal(stride=none)
+        storage.seal(stride=asked)
+        assert (storage.stride, storage.nbytes) == (expected, 40 * 100 + 32 * (100 // expected + 1))
+        assert_holds(storage, Truth(items))
+        with pytest.raises(negvec.SealError):
+            storage.seal(stride=5)
+        assert storage.stride == expected
 
 
 def test_the_same_id_under_two_timestamps_and_two_ids_under_one_are_two_items() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import negvec
+from negvec.storage import Windowed
 
 LARGEST = 2**64 - 2
 INFINITY = 2**64 - 1
@@ -93,6 +95,40 @@ def test_windows_of_two_days_are_reconciled_and_nothing_else() -> None:
 def test_what_is_no_window_is_refused(call: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         call(sealed([(1, b"a" * 32), (2, b"b" * 32)]))
+
+
+def test_any_storage_has_windows_and_goes_into_a_file(tmp_path: Path) -> None:
+    """Also one that inherits nothing from ours."""
+
+    class Foreign:
+        def __init__(self) -> None:
+            self.kept = sealed([(at, b"a" * 32) for at in range(10)])
+
+        def __len__(self) -> int:
+            return len(self.kept)
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in ("items", "id_lists", "lower_bounds", "minimal_bounds", "fingerprints"):
+                raise AttributeError(name)
+            return getattr(self.kept, name)
+
+    foreign: Any = Foreign()
+    window = Windowed.window(foreign, 3, 5)
+    assert [at for at, _ in items_of(window)] == [3, 4, 5]
+    window.verify()
+    window.save(tmp_path / "window")
+    assert items_of(negvec.open(tmp_path / "window")) == items_of(window)
+
+
+def test_verify_finds_sums_that_are_not_those_of_the_ids_in_any_storage() -> None:
+    storage = sealed([(at, bytes([at]) * 32) for at in range(100)])
+    storage._limbs.flags.writeable = True
+    storage._limbs[50] ^= np.uint64(1)
+    for view in (storage, storage.window(30, 60), storage.window(49, 49), storage.window(50, 50)):
+        with pytest.raises(negvec.DamagedStorage, match="sum of ids is wrong"):
+            view.verify()
+    for view in (storage.window(0, 48), storage.window(51, None)):
+        view.verify()
 
 
 def test_an_unsealed_storage_has_no_windows() -> None:

@@ -17,6 +17,7 @@ from negvec.cli.progress import Loaded, read, seal
 from negvec.cli.window_options import window_options
 from negvec.items import ID_SIZE
 from negvec.protocol import Result, drive
+from negvec.storage import MappedVector
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,8 @@ def reconcile(
         timed(f"read {side}", read, path, skip_bad=skip_bad, show=show)
         for side, path in (("ours", ours), ("theirs", theirs))
     ]
-    timed("load kernels", kernels.load, kernels.ROUND)
+    strided = any(isinstance(file, MappedVector) and file.stride > 1 for file in files)
+    timed("load kernels", kernels.load, kernels.ROUND + ("strides",) * strided)
     right: Loaded = timed("seal theirs", seal, files.pop(), since, until)  # what was read goes once it is sorted
     left: Loaded = timed("seal ours", seal, files.pop(), since, until)
     clock = StageClock()

@@ -1,12 +1,12 @@
 """Where items are kept: the seam that the protocol asks (`Storage`), and what implements it."""
 
 from negvec.storage.live import Changes, LiveIndex
+from negvec.storage.mapped import MappedVector, open_file
 from negvec.storage.prefix_sum import PrefixSumVector, seal
-from negvec.storage.sealed_file import MappedVector, open_file
 from negvec.storage.seam import Bounds, IdLists, Storage
 from negvec.storage.snapshot import Snapshot
 from negvec.storage.vector import Vector
-from negvec.storage.window import Window
+from negvec.storage.window import Window, Windowed
 
 __all__ = [
     "Bounds",
@@ -19,6 +19,7 @@ __all__ = [
     "Storage",
     "Vector",
     "Window",
+    "Windowed",
     "open_file",
     "seal",
 ]

@@ -227,6 +227,10 @@ class LiveIndex(Windowed):
         """As `Snapshot.save`, of the items as they are now; writes may go on meanwhile."""
         self.snapshot().save(path, stride=stride, progress=progress)
 
+    def verify(self, progress: Progress | None = None) -> None:
+        """As `Snapshot.verify`, of the items as they are now; writes may go on meanwhile."""
+        self.snapshot().verify(progress)
+
     # ---- how a write is done
 
     def _write_one(self, created_at: int, words: Words, add: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -10,13 +11,13 @@ import numpy as np
 
 from negvec import kernels
 from negvec.errors import DamagedStorage
-from negvec.items import INFINITY, Timestamps, as_columns, from_events, from_structured
+from negvec.items import Timestamps, as_columns, from_events, from_structured
+from negvec.storage.pieces import Piece, in_order, pieces_of
 from negvec.storage.seam import Indices, Words
 from negvec.storage.vector import Vector, frozen
 from negvec.storage.window import Progress
 from negvec.threads import together
 
-ITEMS_AT_ONCE = 1 << 16  # verified, or written to a file, at a time
 _ITEMS_FOR_TWO_THREADS = 50_000  # below, starting a thread costs what it saves
 
 
@@ -39,15 +40,33 @@ class PrefixSumVector(Vector):
 
     def __init__(self, stride: int = 1) -> None:
         super().__init__()
-        self._stride = operator.index(stride)
-        if not 1 <= self._stride < 2**31:
-            raise ValueError(f"stride is 1 or more, and less than 2**31, not {stride}")
+        self._stride = _checked(stride)
         self._limbs: Words = np.zeros((1, 4), np.uint64)
 
     @property
     def stride(self) -> int:
         """Every how many items a sum is kept."""
         return self._stride
+
+    def seal(self, *, stride: int | None = None) -> None:
+        """Sort, drop what is there twice, and freeze; from now on the storage can be reconciled.
+
+        Parameters
+        ----------
+        stride : int, optional
+            Every how many items a sum is kept, instead of what the storage was made with.
+
+        Raises
+        ------
+        SealError
+            It is sealed already.
+        ValueError
+            The stride is less than 1.
+        """
+        if stride is not None:
+            self._require_unsealed()
+            self._stride = _checked(stride)
+        super().seal()
 
     def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
         limbs = np.empty((len(words) // self._stride + 1, 4), np.uint64)
@@ -97,35 +116,40 @@ class PrefixSumVector(Vector):
         DamagedStorage
             Something is wrong; the message says what.
         """
-        created_at, count, stride = self.created_at, len(self), self._stride
-        if self._limbs[0].any():
-            raise self._damage("the sum of no items is not zero")
-        total, checked = np.zeros(4, np.uint64), 1
-        for start in range(0, count, ITEMS_AT_ONCE):
-            stop = min(start + ITEMS_AT_ONCE, count)
-            found = np.zeros(2, np.int64)
-            kernels.checks.inspect(created_at, self._id_words, start, stop, found)
-            if found.any():
-                fault = "out of order" if found[0] else "there twice"
-                raise self._damage(f"an item is {fault}, between {max(start - 1, 0)} and {stop - 1}")
-            sums = np.empty(((stop - start) // stride + 1, 4), np.uint64)
-            rows = kernels.strides.accumulate(self._id_words[start:stop], start, stride, total, sums)
-            if not np.array_equal(sums[:rows], self._limbs[checked : checked + rows]):
-                raise self._damage(f"a sum of ids is wrong, between items {start} and {stop}")
+        self._verify_pieces(pieces_of(self), self._limb_rows, progress)
+
+    def _verify_pieces(
+        self, pieces: Iterable[Piece], limb_rows: Callable[[int, int], Words], progress: Progress | None
+    ) -> None:
+        """Check pieces of all items, and the sums [first, last) that `limb_rows` gives of them."""
+        count, total, checked = len(self), np.zeros(4, np.uint64), 1
+        if limb_rows(0, 1).any():
+            raise DamagedStorage("the sum of no items is not zero")
+        for start, created_at, words in in_order(pieces):
+            stop = start + len(created_at)
+            sums = np.empty((len(words) // self._stride + 1, 4), np.uint64)
+            rows = kernels.strides.accumulate(words, start, self._stride, total, sums)
+            if not np.array_equal(sums[:rows], limb_rows(checked, checked + rows)):
+                raise DamagedStorage(f"a sum of ids is wrong, between items {start} and {stop}")
             checked += rows
             if progress is not None:
                 progress(stop, count)
-        if count and created_at[-1] == INFINITY:
-            raise self._damage("the last timestamp is 2**64 - 1, which the protocol reserves as infinity")
 
-    def _damage(self, reason: str) -> DamagedStorage:
-        return DamagedStorage(reason)
+    def _limb_rows(self, first: int, last: int) -> Words:
+        return self._limbs[first:last]
 
     def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> None:
         if self._stride == 1:
             kernels.sums.subtract(self._limbs, lo, hi, sums)
         else:
             kernels.strides.range_sums(self._id_words, self._limbs, self._stride, lo, hi, sums)
+
+
+def _checked(stride: int) -> int:
+    checked = operator.index(stride)
+    if not 1 <= checked < 2**31:
+        raise ValueError(f"stride is 1 or more, and less than 2**31, not {stride}")
+    return checked
 
 
 def seal(created_at: Any, ids: Any = None, *, copy: bool = True, stride: int = 1) -> PrefixSumVector:

@@ -1,4 +1,4 @@
-"""Sealed storages in files: written whole, opened by mapping them into memory, verified on demand.
+"""Sealed storages in files: the format, and how one is written. `negvec.storage.mapped` opens them.
 
 A file is a header of 64 bytes and three sections, each of which begins at a multiple of 64 bytes; what lies between is
 zero. All numbers are little-endian.
@@ -18,25 +18,29 @@ zero. All numbers are little-endian.
     ids         n times 32 bytes; items are sorted by (timestamp, id as unsigned bytes), each there once
     sums        n // stride + 1 rows of four uint64: row j is the sum of the first stride * j ids mod 2^256
 
-CRC-32 (`zlib`) finds what disks and transfers do to a file, not what an enemy does; it comes with Python, at a gigabyte
-a second. Opening checks the header and the size of the file, in O(1); `verify` reads all of it.
+CRC-32 (`zlib`) comes with Python and runs at 1 to 3 gigabytes a second, several times as fast as SHA-256. It finds what
+disks and transfers do to a file, not what an enemy does; and the sums are a second check of all ids, by 256 bits.
+Opening checks the header and the size of the file, in O(1); `verify` reads all of it.
 """
 
 from __future__ import annotations
 
-import mmap
+import errno
+import operator
 import os
 import secrets
+import stat
 import struct
 import zlib
+from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 
 from negvec import kernels
-from negvec.errors import DamagedStorage, SealError
+from negvec.errors import DamagedStorage
 from negvec.items import ID_SIZE
-from negvec.storage.prefix_sum import ITEMS_AT_ONCE, PrefixSumVector
+from negvec.storage.pieces import in_order, pieces_of
 from negvec.storage.seam import Storage
 from negvec.storage.window import Progress
 
@@ -46,6 +50,7 @@ BYTE_ORDER_MARK = 0x01020304
 HEADER = struct.Struct("<8sIIQQQIII8xI")
 SECTION_ALIGNMENT = 64
 MOST_ITEMS = 1 << 48  # more, a file can't have
+MOST_STRIDE = (1 << 31) - 1
 
 
 class Layout(NamedTuple):
@@ -56,34 +61,94 @@ class Layout(NamedTuple):
     sums: int
     end: int
 
+
+class Header(NamedTuple):
+    """What a file says of itself.
+
+    Attributes
+    ----------
+    n : int
+        Number of items.
+    stride : int
+        Every how many items a sum is kept.
+    checksums : tuple of int
+        CRC-32 of the timestamps, the ids and the sums.
+    """
+
+    n: int
+    stride: int
+    checksums: tuple[int, int, int]
+
+    @property
+    def layout(self) -> Layout:
+        """Where its sections lie."""
+        ids = _aligned(HEADER.size + 8 * self.n)
+        sums = _aligned(ids + ID_SIZE * self.n)
+        return Layout(HEADER.size, ids, sums, sums + 32 * (self.n // self.stride + 1))
+
+    def to_bytes(self) -> bytes:
+        """Pack it, its own checksum included."""
+        fields = (VERSION, BYTE_ORDER_MARK, self.n, self.stride, self.layout.end, *self.checksums)
+        unsigned = HEADER.pack(MAGIC, *fields, 0)[:-4]
+        return unsigned + struct.pack("<I", zlib.crc32(unsigned))
+
     @classmethod
-    def of(cls, count: int, stride: int) -> Self:
-        """Lay out a file of so many items."""
-        timestamps = HEADER.size
-        ids = _aligned(timestamps + 8 * count)
-        sums = _aligned(ids + ID_SIZE * count)
-        return cls(timestamps, ids, sums, sums + 32 * (count // stride + 1))
+    def read(cls, name: str, header: bytes, size: int) -> Self:
+        """Take the first bytes of a file of so many bytes, in O(1).
+
+        Raises
+        ------
+        DamagedStorage
+            The file is none of negvec's, or not whole.
+        """
+        if not header.startswith(MAGIC[: len(header)]) or not header:
+            raise DamagedStorage(f"{name} is no sealed storage of negvec's; `negvec index` makes one")
+        if len(header) < HEADER.size:
+            raise DamagedStorage(f"{name} is cut off: {size} bytes are less than a header")
+        _, version, mark, count, stride, whole, *checksums, own = HEADER.unpack(header)
+        if mark != BYTE_ORDER_MARK:
+            raise DamagedStorage(f"{name}: the header is damaged, or written in another byte order")
+        if version != VERSION:
+            raise DamagedStorage(
+                f"{name} has version {version} of the file format; this negvec reads version {VERSION}"
+            )
+        if zlib.crc32(header[:-4]) != own:
+            raise DamagedStorage(f"{name}: the checksum of the header does not match; the file is damaged")
+        sound = count <= MOST_ITEMS and 1 <= stride <= MOST_STRIDE
+        found = cls(count, stride, (checksums[0], checksums[1], checksums[2]))
+        if not sound or whole != found.layout.end:
+            raise DamagedStorage(
+                f"{name}: the header contradicts itself: {count} items at stride {stride} in {whole} bytes"
+            )
+        if size != whole:
+            raise DamagedStorage(f"{name} is {'cut off' if size < whole else 'too long'}: {size} of {whole} bytes")
+        return found
 
 
 def _aligned(offset: int) -> int:
     return -(-offset // SECTION_ALIGNMENT) * SECTION_ALIGNMENT
 
 
-# ---- writing
-
-
 def save(
     storage: Storage, path: str | os.PathLike[str], stride: int | None = None, progress: Progress | None = None
 ) -> None:
-    """Write a sealed storage to a file; see `Windowed.save`. Memory does not grow with the storage."""
-    every = getattr(storage, "stride", 1) if stride is None else stride
-    if not 1 <= every < 2**31:
+    """Write a sealed storage to a file; see `negvec.storage.window.Windowed.save`."""
+    every = getattr(storage, "stride", 1) if stride is None else operator.index(stride)
+    if not 1 <= every <= MOST_STRIDE:
         raise ValueError(f"stride is 1 or more, and less than 2**31, not {every}")
     len(storage)  # raises SealError before the seal
-    target = os.path.realpath(path)  # a link stays a link
+    target = os.path.realpath(os.fsdecode(path))  # a link stays a link
+    if os.path.isdir(target):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+    replaces = os.path.exists(target)
+    if replaces and not os.path.isfile(target):  # to be replaced would be the end of it
+        raise ValueError(f"{target} is a device or pipe; a sealed storage goes into a file")
     temporary = f"{target}.{secrets.token_hex(4)}.tmp"
     try:
         with open(temporary, "xb") as stream:
+            if replaces:
+                with suppress(OSError):  # not every file system has permissions
+                    os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
             _write(stream, storage, every, progress)
             stream.flush()
             os.fsync(stream.fileno())
@@ -97,7 +162,7 @@ def save(
 
 def _write(stream: BinaryIO, storage: Storage, stride: int, progress: Progress | None) -> None:
     count = len(storage)
-    layout = Layout.of(count, stride)
+    layout = Header(count, stride, (0, 0, 0)).layout
     checksums = [0, 0, 0]
     at = [layout.timestamps, layout.ids, layout.sums]
 
@@ -110,24 +175,17 @@ def _write(stream: BinaryIO, storage: Storage, stride: int, progress: Progress |
 
     total = np.zeros(4, np.uint64)
     append(2, total)
-    for start in range(0, count, ITEMS_AT_ONCE):
-        items = storage.items(start, min(start + ITEMS_AT_ONCE, count))
-        ids = np.ascontiguousarray(items["id"])
-        sums = np.empty((len(items) // stride + 1, 4), np.uint64)
-        rows = kernels.strides.accumulate(ids.view("<u8"), start, stride, total, sums)
-        append(0, items["created_at"])
-        append(1, ids)
+    for start, created_at, words in in_order(pieces_of(storage)):
+        sums = np.empty((len(words) // stride + 1, 4), np.uint64)
+        rows = kernels.strides.accumulate(words, start, stride, total, sums)
+        append(0, created_at)
+        append(1, words)
         append(2, sums[:rows])
         if progress is not None:
-            progress(start + len(items), count)
+            progress(start + len(created_at), count)
     stream.truncate(layout.end)
     stream.seek(0)
-    stream.write(_header(count, stride, layout.end, *checksums))
-
-
-def _header(count: int, stride: int, size: int, *checksums: int) -> bytes:
-    unsigned = HEADER.pack(MAGIC, VERSION, BYTE_ORDER_MARK, count, stride, size, *checksums, 0)
-    return unsigned[:-4] + struct.pack("<I", zlib.crc32(unsigned[:-4]))
+    stream.write(Header(count, stride, (checksums[0], checksums[1], checksums[2])).to_bytes())
 
 
 def _sync_folder(folder: str) -> None:
@@ -139,141 +197,3 @@ def _sync_folder(folder: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-# ---- reading
-
-
-class MappedVector(PrefixSumVector):
-    """A sealed storage in a file, mapped into memory: what is asked for is read, and nothing else.
-
-    `negvec.open` makes one. It can be used as a context manager. The file must not be written to while it is open:
-    replace it (as `save` does), and whoever has it open keeps the old one. If another program cuts it off, the
-    operating system ends this process when it reads on (SIGBUS).
-
-    Raises
-    ------
-    DamagedStorage
-        By whatever finds that the content is not what the header says. Only `verify` looks for that.
-    """
-
-    def __init__(self, name: str, mapped: mmap.mmap, count: int, stride: int, checksums: tuple[int, int, int]) -> None:
-        super().__init__(stride)
-        self.name, self._mapped = name, mapped
-        layout = Layout.of(count, stride)
-        self._checksums = checksums
-        self._id_words = np.frombuffer(mapped, np.uint64, 4 * count, layout.ids).reshape(-1, 4)
-        self._ids = self._id_words.view(np.uint8).reshape(-1, ID_SIZE)
-        self._limbs = np.frombuffer(mapped, np.uint64, 4 * (count // stride + 1), layout.sums).reshape(-1, 4)
-        self._created_at = np.frombuffer(mapped, np.uint64, count, layout.timestamps)
-
-    def __repr__(self) -> str:
-        state = "closed" if self._created_at is None else f"{len(self)} items"
-        return f"<{type(self).__name__}: {state}, {self.name!r}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let go of the file; it is unmapped when no array of it is in use any more."""
-        self._created_at = None
-        self._mapped = mmap.mmap(-1, 1)
-        self._id_words, self._limbs = np.empty((0, 4), np.uint64), np.zeros((1, 4), np.uint64)
-        self._ids = self._id_words.view(np.uint8).reshape(-1, ID_SIZE)
-
-    @property
-    def created_at(self) -> Any:
-        """All timestamps, (n,) uint64, ascending; read-only."""
-        if self._created_at is None:
-            raise SealError(f"{self.name} is closed; open it again to use it")
-        return self._created_at
-
-    def _require_unsealed(self) -> None:
-        raise SealError("a storage in a file is sealed; start a new one to add items")
-
-    def verify(self, progress: Progress | None = None) -> None:
-        """Read all of the file, and check that it is what its header says.
-
-        Order, repeats, sums and checksums, in one pass; memory does not grow with the file.
-
-        Parameters
-        ----------
-        progress : callable, optional
-            Called now and then with the number of items checked, and that of all.
-
-        Raises
-        ------
-        DamagedStorage
-            Something is wrong; the message says what.
-        """
-        _expect(self._mapped, "MADV_SEQUENTIAL")
-        super().verify(progress)
-        columns = (("timestamps", self.created_at), ("ids", self._id_words), ("sums", self._limbs))
-        for (section, column), expected in zip(columns, self._checksums, strict=True):
-            checksum = 0
-            for start in range(0, len(column), ITEMS_AT_ONCE):
-                checksum = zlib.crc32(column[start : start + ITEMS_AT_ONCE], checksum)
-            if checksum != expected:
-                raise self._damage(f"the checksum of the {section} does not match")
-        _expect(self._mapped, "MADV_RANDOM")
-
-    def _damage(self, reason: str) -> DamagedStorage:
-        return DamagedStorage(f"{self.name}: {reason}")
-
-
-def open_file(path: str | os.PathLike[str]) -> MappedVector:
-    """Open a file that `save` has written, by mapping it into memory; O(1), whatever its size.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    MappedVector
-        A sealed storage, as `PrefixSumVector`, with `verify` and `close`.
-
-    Raises
-    ------
-    DamagedStorage
-        The file is none of negvec's, or not whole.
-    OSError
-        It can't be read.
-    """
-    name = os.fspath(path)
-    with open(name, "rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        count, stride, checksums = _read_header(name, stream.read(HEADER.size), size)
-        mapped = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
-    _expect(mapped, "MADV_RANDOM")  # ranges are asked for here and there: reading ahead would read it all
-    return MappedVector(name, mapped, count, stride, checksums)
-
-
-def _expect(mapped: mmap.mmap, advice: str) -> None:
-    """Tell the operating system how the file will be read, where it takes advice."""
-    if hasattr(mmap, advice):
-        mapped.madvise(getattr(mmap, advice))
-
-
-def _read_header(name: str, header: bytes, size: int) -> tuple[int, int, tuple[int, int, int]]:
-    if not header.startswith(MAGIC[: len(header)]) or not header:
-        raise DamagedStorage(f"{name} is no sealed storage of negvec's; `negvec index` makes one")
-    if len(header) < HEADER.size:
-        raise DamagedStorage(f"{name} is cut off: {size} bytes are less than a header")
-    _, version, mark, count, stride, whole, *checksums, own = HEADER.unpack(header)
-    if mark != BYTE_ORDER_MARK:
-        raise DamagedStorage(f"{name}: the header is damaged, or written in another byte order")
-    if version != VERSION:
-        raise DamagedStorage(f"{name} has version {version} of the file format; this negvec reads version {VERSION}")
-    if zlib.crc32(header[:-4]) != own:
-        raise DamagedStorage(f"{name}: the checksum of the header does not match; the file is damaged")
-    if count > MOST_ITEMS or not 1 <= stride < 2**31 or whole != Layout.of(count, stride).end:
-        raise DamagedStorage(
-            f"{name}: the header contradicts itself: {count} items at stride {stride} in {whole} bytes"
-        )
-    if size != whole:
-        raise DamagedStorage(f"{name} is {'cut off' if size < whole else 'too long'}: {size} of {whole} bytes")
-    return count, stride, (checksums[0], checksums[1], checksums[2])

@@ -17,6 +17,7 @@ from negvec import kernels
 from negvec.errors import SealError
 from negvec.items import ID_SIZE, INFINITY, ITEM, Ids, Timestamps, as_columns, from_events, from_structured
 from negvec.storage.arguments import as_bounds, as_indices, as_ranges, as_words
+from negvec.storage.pieces import Piece
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.window import Windowed
 from negvec.threads import shares, together
@@ -253,6 +254,9 @@ class Vector(Windowed):
         """The fingerprint of one range [lo, hi), 16 bytes. Many at once are much cheaper: see `fingerprints`."""
         digest: bytes = self.fingerprints(lo, hi)[0].tobytes()
         return digest
+
+    def _piece(self, lo: int, hi: int) -> Piece:
+        return self.created_at[lo:hi], self._id_words[lo:hi]
 
     def _range_sums(self, lo: Indices, hi: Indices, sums: Words) -> None:
         kernels.sums.walk(self._id_words, lo, hi, sums)

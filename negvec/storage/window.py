@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from negvec import kernels
+from negvec.errors import DamagedStorage
 from negvec.items import ID_SIZE, INFINITY, Ids, Timestamps
 from negvec.storage.arguments import as_indices, as_ranges
+from negvec.storage.pieces import Piece, copied, in_order, pieces_of
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices
 
 if TYPE_CHECKING:
@@ -21,7 +24,10 @@ Progress = Callable[[int, int], None]  # told how many items of how many are don
 
 
 class Windowed:
-    """What every storage of ours can do besides the seam: show a window of itself, and go into a file."""
+    """What every storage of ours can do besides the seam: show a window of itself, go into a file, and be verified.
+
+    A storage of your own has all of it by inheriting from this class.
+    """
 
     def window(self: Storage, since: int | None = None, until: int | None = None) -> Window:
         """The items with since <= created_at <= until, as in a filter of NIP-01; O(log n), without a copy.
@@ -71,8 +77,9 @@ class Windowed:
     ) -> None:
         """Write the items and their sums to a file, which `negvec.open` maps; see `negvec.storage.sealed_file`.
 
-        The file is written beside its place and moved there when it is whole: whatever happens, there is the old file
-        or the new one.
+        The file is written beside its place, `path` and `.tmp`, and moved there when it is whole: whatever happens,
+        there is the old file or the new one. An error leaves nothing else behind; only a process that is killed can
+        leave the unfinished file. Memory does not grow with the storage.
 
         Parameters
         ----------
@@ -86,11 +93,40 @@ class Windowed:
         Raises
         ------
         OSError
-            The file can't be written.
+            The file can't be written. (Windows does not replace a file that is open: close it first.)
+        DamagedStorage
+            The items are not in order, or one is there twice: this storage is broken, and nothing is written.
+        ValueError
+            The path is that of a device or pipe, or the stride is none.
         """
         from negvec.storage.sealed_file import save  # here, since few programs save
 
         save(self, path, stride, progress)
+
+    def verify(self: Storage, progress: Progress | None = None) -> None:
+        """Check that items are in order, each there once, and that each one's fingerprint is that of its id.
+
+        Sums are additive: where those of single items are right, those of all ranges are. One pass.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called now and then with the number of items checked, and that of all.
+
+        Raises
+        ------
+        DamagedStorage
+            Something is wrong; the message says what.
+        """
+        count = len(self)
+        for start, created_at, words in in_order(pieces_of(self)):
+            stop = start + len(created_at)
+            lo, expected = np.arange(start, stop), np.empty((len(words), 2), np.uint64)
+            kernels.sha256.fingerprints(words, lo, lo + 1, expected)
+            if not np.array_equal(self.fingerprints(lo, lo + 1).view("<u8"), expected):
+                raise DamagedStorage(f"a sum of ids is wrong, between items {start} and {stop}")
+            if progress is not None:
+                progress(stop, count)
 
 
 def _timestamp(given: int | None, default: int) -> int:
@@ -162,6 +198,12 @@ class Window(Windowed):
         if not 0 <= lo <= hi <= self._size:
             raise ValueError(f"[{lo}, {hi}) is no range of {self._size} items")
         return self._storage.items(self._lo + lo, self._lo + hi)
+
+    def _piece(self, lo: int, hi: int) -> Piece:
+        piece: Callable[[int, int], Piece] | None = getattr(self._storage, "_piece", None)
+        if piece is None:
+            return copied(self, lo, hi)
+        return piece(self._lo + lo, self._lo + hi)
 
     def id_lists(self, lo: Any, hi: Any) -> IdLists:
         """The ids of many ranges; see `negvec.storage.seam.IdLists`."""

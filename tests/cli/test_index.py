@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import negvec
+from negvec import kernels
 from negvec.cli import cli
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -66,6 +67,28 @@ def test_an_index_of_an_index_may_have_another_stride(sealed: tuple[str, str], t
     assert Path(again).read_bytes() != Path(sealed[1]).read_bytes()
     assert Path(sealed[0]).read_bytes() == (tmp_path / "direct.negvec").read_bytes()
     assert run("verify", again).return_value == 0
+
+
+def test_sums_are_made_as_the_file_is_written(sealed: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not kept in memory before, where they would take as much as all the rest, nearly."""
+    sizes: list[int] = []
+    save = negvec.PrefixSumVector.save
+    told = lambda self, *path, **how: (sizes.append(self.nbytes), save(self, *path, **how))  # noqa: E731
+    monkeypatch.setattr(negvec.PrefixSumVector, "save", told)
+    assert run("index", OURS, sealed[0], "--force").return_value == 0
+    assert sizes == [40 * 4126 + 32]
+    negvec.open(sealed[0]).verify()
+
+
+def test_strided_files_load_their_kernels_before_the_clock_of_a_reconciliation_runs(
+    sealed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[tuple[str, ...]] = []
+    load = kernels.load
+    monkeypatch.setattr(kernels, "load", lambda names: (loaded.append(names), load(names)))
+    for files in (sealed, (sealed[0], sealed[0])):
+        assert run("reconcile", *files, "--quiet").exception is None
+    assert ["strides" in names for names in loaded] == [True, False]
 
 
 def test_standard_input_is_indexed(tmp_path: Path) -> None:
