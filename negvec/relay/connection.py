@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import sqlite3
 import time
 from functools import partial
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("negvec.relay")
 
 LONGEST_SUBSCRIPTION = 64  # signs of a REQ's id (NIP-01)
-_NEG_LABELS = (b"NEG-OPEN", b"NEG-MSG", b"NEG-CLOSE")
+_NEG_HEAD = re.compile(rb'[ \t\r\n]*\[[ \t\r\n]*"NEG-')  # others are JSON, and may turn out to be one of these too
 _PACE_SECONDS = 10.0  # over which a client's messages are counted
 
 
@@ -48,22 +49,30 @@ class Connection:
         self._outgoing: asyncio.Queue[bytes | bytearray] = asyncio.Queue(relay.settings.send_queue)
         self._owed = 0  # events that have no OK yet
         self._sent = asyncio.Event()
-        self._cut_off = False
+        self._cut_off = self._negotiating = False
         self._credit, self._credited = relay.settings.messages_per_second * _PACE_SECONDS, time.monotonic()
 
     async def run(self) -> None:
         """Answer until the connection ends."""
         sender = asyncio.create_task(self._send_all())
         try:
-            while not sender.done():
-                message = await self._socket.recv(decode=False)
-                await self._pace()
-                await self._take(message)
+            answering = asyncio.create_task(self._answer_all())
+            await asyncio.wait({sender, answering}, return_when=asyncio.FIRST_COMPLETED)
+            answering.cancel()  # where nothing can be sent any more, nothing is waited for
+            await asyncio.gather(answering, return_exceptions=True)
+            if not answering.cancelled() and answering.exception() is not None:
+                raise answering.exception() or RuntimeError
         finally:
             self.sessions.close()
             self.subscriptions.clear()
             sender.cancel()
             await asyncio.gather(sender, return_exceptions=True)
+
+    async def _answer_all(self) -> None:
+        while True:
+            message = await self._socket.recv(decode=False)
+            await self._pace()
+            await self._take(message)
 
     def feed(self, event: Event) -> None:
         """Send an event to each live subscription that it matches."""
@@ -73,6 +82,8 @@ class Connection:
 
     def expire_sessions(self, now: float) -> None:
         """Close NEG sessions that have been idle."""
+        if self._negotiating:  # a thread is at them, and they are not idle
+            return
         for frame in self.sessions.expire(now):
             self._put(frame)
 
@@ -122,7 +133,7 @@ class Connection:
             await asyncio.sleep(-self._credit / rate)
 
     async def _take(self, message: bytes) -> None:
-        if any(label in message[:40] for label in _NEG_LABELS):
+        if _NEG_HEAD.match(message):
             await self._negotiate(message)
             return
         try:
@@ -190,17 +201,21 @@ class Connection:
             await self._say("CLOSED", name, str(error))
             return
         self.subscriptions[name] = asked  # before the stored ones: an event that comes meanwhile may come twice
-        found = await asyncio.get_running_loop().run_in_executor(self._relay.readers, self._stored_events, asked)
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._relay.readers, self._stored_events, asked)
+        except sqlite3.Error:
+            logger.exception("a query failed")
+            self.subscriptions.pop(name, None)
+            await self._say("CLOSED", name, "error: the store could not be read")
+            return
         for json in found:
             await self._outgoing.put(_event_frame(name, json))
         await self._say("EOSE", name)
 
     def _stored_events(self, asked: list[Filter]) -> list[bytes]:
         most = self._relay.settings.max_limit
-        if len(asked) == 1:
-            return list(self._relay.store.query(asked[0], most))
-        events = {json: None for each in asked for json in self._relay.store.query(each, most)}
-        return list(events)
+        found = {key: json for each in asked for key, json in self._relay.store.query(each, most)}
+        return [json for _, json in sorted(found.items())]  # keys are in the order that NIP-01 wants
 
     def _readable(self, given: Any) -> Filter:
         """A filter as the policy lets it be read: REQ and NEG-OPEN alike."""
@@ -215,9 +230,13 @@ class Connection:
             return
         started, rounds = time.perf_counter(), self.sessions.rounds
         answer = self.sessions.receive
-        frames = await asyncio.get_running_loop().run_in_executor(
-            self._relay.readers, answer, message, time.monotonic()
-        )
+        self._negotiating = True
+        try:
+            frames = await asyncio.get_running_loop().run_in_executor(
+                self._relay.readers, answer, message, time.monotonic()
+            )
+        finally:
+            self._negotiating = False
         self._relay.metrics.neg_seconds.observe(time.perf_counter() - started)
         self._relay.metrics.neg_rounds.inc(self.sessions.rounds - rounds)
         for frame in frames:

@@ -10,9 +10,11 @@ import orjson
 
 _ID = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
+_NUMBER = re.compile(r"[0-9]{1,20}")  # more digits are no time; int() refuses thousands of them
 _FIELDS = ("id", "pubkey", "created_at", "kind", "tags", "content", "sig")
 
 LATEST = 2**63 - 1  # what SQLite's integers hold
+LARGEST_KIND = 65_535
 DELETION = 5  # kind (NIP-09)
 
 
@@ -77,7 +79,7 @@ def parse(given: Any) -> Event:
     for name, value, form in (("id", id, _ID), ("pubkey", pubkey, _ID), ("sig", signature, _SIGNATURE)):
         if not isinstance(value, str) or not form.fullmatch(value):
             raise InvalidEvent(f"invalid: {name} is lower-case hex of {'64' if name == 'sig' else '32'} bytes")
-    for name, value, most in (("created_at", created_at, LATEST), ("kind", kind, 65_535)):
+    for name, value, most in (("created_at", created_at, LATEST), ("kind", kind, LARGEST_KIND)):
         if type(value) is not int or not 0 <= value <= most:
             raise InvalidEvent(f"invalid: {name} is an integer from 0 to {most}")
     if not isinstance(content, str):
@@ -113,6 +115,6 @@ def verify(event: Event) -> None:
 
 def _expiration(tags: list[list[str]]) -> int | None:
     for tag in tags:
-        if tag[0] == "expiration" and len(tag) > 1 and tag[1].isascii() and tag[1].isdigit():
+        if tag[0] == "expiration" and len(tag) > 1 and _NUMBER.fullmatch(tag[1]):
             return min(int(tag[1]), LATEST)
     return None

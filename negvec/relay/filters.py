@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from negvec.relay.events import LATEST, Event
+from negvec.relay.events import LARGEST_KIND, LATEST, Event
 
 _ID = re.compile(r"[0-9a-f]{64}")
 _TAG = re.compile(r"#[A-Za-z]")
@@ -75,8 +75,10 @@ def parse(given: Any, most_values: int = 10_000) -> Filter:
         elif name not in ("ids", "authors", "kinds", "since", "until", "limit"):
             raise InvalidFilter(f"unsupported: this relay does not know the filter attribute {name[:40]!r}")
     kinds = given.get("kinds")
-    if kinds is not None and (not isinstance(kinds, list) or not all(type(kind) is int for kind in kinds)):
-        raise InvalidFilter("invalid: kinds is an array of integers")
+    if kinds is not None and (
+        not isinstance(kinds, list) or not all(type(kind) is int and 0 <= kind <= LARGEST_KIND for kind in kinds)
+    ):
+        raise InvalidFilter(f"invalid: kinds is an array of integers from 0 to {LARGEST_KIND}")
     return Filter(
         _hex_set(given, "ids"),
         _hex_set(given, "authors"),

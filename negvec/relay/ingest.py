@@ -95,6 +95,9 @@ class Ingest:
                     given.accept(event)
                 except (InvalidEvent, Denied) as error:
                     given.done(Outcome(False, str(error), False))
+                except Exception:  # a fault of a policy's own must not end the relay
+                    logger.exception("an event could not be judged")
+                    given.done(Outcome(False, "error: could not be judged", False))
                 else:
                     if event.ephemeral:
                         self._stored(event)
@@ -137,4 +140,7 @@ def _check_one(given: Any) -> Event | InvalidEvent:
         verify(event)
     except InvalidEvent as error:
         return error
+    except Exception:  # whatever bytes come, the next event is checked
+        logger.exception("an event could not be checked")
+        return InvalidEvent("error: could not be checked")
     return event

@@ -21,6 +21,7 @@ from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFact
 from websockets.http11 import Request, Response
 
 import negvec
+from negvec import kernels
 from negvec.relay.compression import SparingDeflateFactory
 from negvec.relay.connection import LONGEST_SUBSCRIPTION, Connection
 from negvec.relay.events import Event
@@ -125,9 +126,12 @@ class Relay:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
-            await loop.run_in_executor(self.readers, self.store.expire_if_due)
-            for connection in list(self.connections):
-                connection.expire_sessions(time.monotonic())
+            try:
+                await loop.run_in_executor(self.readers, self.store.expire_if_due)
+                for connection in list(self.connections):
+                    connection.expire_sessions(time.monotonic())
+            except Exception:  # the next second is another one
+                logger.exception("housekeeping failed")
 
 
 @asynccontextmanager
@@ -155,6 +159,7 @@ async def serve(
     ------
     Relay
     """
+    await asyncio.to_thread(kernels.load, (*kernels.ROUND, "blocks", "hex"))  # no first client waits for a compiler
     relay = Relay(store, settings or Settings(), policy or Policy())
     factory = ServerPerMessageDeflateFactory if relay.settings.compress_negentropy else SparingDeflateFactory
     server: Server = await serve_websockets(

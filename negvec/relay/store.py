@@ -13,7 +13,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -195,7 +195,8 @@ class EventStore:
             return Outcome(False, "invalid: the event has expired", False)
         if execute("SELECT 1 FROM events WHERE id = ?", [event.id]).fetchone():
             return _DUPLICATE
-        if execute("SELECT 1 FROM deleted WHERE id = ? AND pubkey = ?", [event.id, event.pubkey]).fetchone():
+        gone = execute("SELECT 1 FROM deleted WHERE id = ? AND pubkey = ?", [event.id, event.pubkey]).fetchone()
+        if gone and event.kind != DELETION:  # a deletion of a deletion has no effect, whichever comes first
             return Outcome(False, "blocked: the author has deleted this event", False)
         key, address = key_of(event.created_at, event.id), event.address
         if address is not None:
@@ -269,14 +270,13 @@ class EventStore:
 
     # ---- reading
 
-    def query(self, asked: Filter, most: int) -> Iterator[bytes]:
-        """The JSON of stored events that match, the newest first, up to `most` or the filter's own limit."""
+    def query(self, asked: Filter, most: int) -> list[tuple[bytes, bytes]]:
+        """The keys and JSON of stored events that match, the newest first, up to `most` or the filter's own limit."""
         self.expire_if_due()
         where, values = _where(asked)
         limit = most if asked.limit is None else min(asked.limit, most)
-        sql = f"SELECT json FROM events {where} ORDER BY key LIMIT ?"
-        for (json,) in self._reader().execute(sql, [*values, limit]):
-            yield json
+        sql = f"SELECT key, json FROM events {where} ORDER BY key LIMIT ?"
+        return self._reader().execute(sql, [*values, limit]).fetchall()
 
     def events(self, ids: list[bytes]) -> list[tuple[bytes, bytes]]:
         """The ids and JSON of those events that are stored, the newest first."""

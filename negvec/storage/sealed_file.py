@@ -48,6 +48,7 @@ MAGIC = b"\x89negvec\n"  # no text begins so, and a transfer that rewrites line 
 VERSION = 1
 BYTE_ORDER_MARK = 0x01020304
 HEADER = struct.Struct("<8sIIQQQIII8xI")
+RESERVED = slice(52, 60)  # zero, for versions to come
 SECTION_ALIGNMENT = 64
 MOST_ITEMS = 1 << 48  # more, a file can't have
 MOST_STRIDE = (1 << 31) - 1
@@ -114,6 +115,8 @@ class Header(NamedTuple):
             )
         if zlib.crc32(header[:-4]) != own:
             raise DamagedStorage(f"{name}: the checksum of the header does not match; the file is damaged")
+        if any(header[RESERVED]):
+            raise DamagedStorage(f"{name}: the header says what version {VERSION} of the format does not know")
         sound = count <= MOST_ITEMS and 1 <= stride <= MOST_STRIDE
         found = cls(count, stride, (checksums[0], checksums[1], checksums[2]))
         if not sound or whole != found.layout.end:

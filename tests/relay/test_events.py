@@ -22,6 +22,14 @@ def test_a_good_event_is_taken_as_it_is() -> None:
     assert (event.address, event.expires, event.ephemeral) == ("x", 1_800_000_000, False)
 
 
+@pytest.mark.parametrize(
+    ("text", "expires"),
+    [("9" * 5000, None), ("9" * 20, 2**63 - 1), ("-5", None), ("", None), ("1e9", None), ("\u0661", None), ("0", 0)],
+)
+def test_an_expiration_that_is_no_number_is_none(text: str, expires: int | None) -> None:
+    assert events.parse(signed(1, tags=[["expiration", text]])).expires == expires
+
+
 CHANGES: dict[str, Any] = {
     "id": "00" * 32,
     "pubkey": "zz" * 32,
@@ -86,6 +94,8 @@ def test_kinds_say_how_an_event_is_kept(kind: int, address: str | None) -> None:
         {"ids": ["abc"]},
         {"authors": [5]},
         {"kinds": [True]},
+        {"kinds": [2**64 - 1]},
+        {"kinds": [-1]},
         {"kinds": ["1"]},
         {"since": -1},
         {"until": "now"},

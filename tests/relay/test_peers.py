@@ -109,8 +109,7 @@ const have = [], need = []
 await new Promise(done => new nip77.NegentropySync(relay, storage, {kinds: [1]}, {
   onhave: id => have.push(id), onneed: id => need.push(id), onclose: done
 }).start())
-console.log(JSON.stringify({have, need}))
-process.exit(0)
+process.stdout.write(JSON.stringify({have, need}), () => process.exit(0))
 """
 
 

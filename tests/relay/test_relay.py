@@ -139,6 +139,32 @@ async def test_a_negentropy_session_shows_what_a_req_shows(tmp_path: Path) -> No
 
 
 @asynchronous
+async def test_stored_events_of_several_filters_come_newest_first_whatever_the_subscription_is_called(
+    tmp_path: Path,
+) -> None:
+    async with relay_with(tmp_path, 20) as relay, connect(relay.url) as client:
+        evens, odds = ([signed(k)["id"] for k in range(start, 20, 2)] for start in (0, 1))
+        await say(client, "REQ", "NEG-OPEN", {"ids": evens}, {"ids": odds + evens[:3]})
+        found = [(await hear(client))[2]["created_at"] for _ in range(20)]
+        assert found == sorted(found, reverse=True)
+        assert await hear(client) == ["EOSE", "NEG-OPEN"]
+
+
+@asynchronous
+async def test_a_policy_that_fails_refuses_the_event_and_the_relay_goes_on(tmp_path: Path) -> None:
+    class Broken(Policy):
+        def write(self, peer: Peer, event: Any) -> None:
+            if event.kind == 7:
+                raise ZeroDivisionError
+
+    async with relay_with(tmp_path, 0, Broken()) as relay, connect(relay.url) as client:
+        for _ in range(10):
+            event = signed(1, 7)
+            assert (await publish(client, event))[event["id"]] == [False, "error: could not be judged"]
+        assert (await publish(client, signed(2)))[signed(2)["id"]] == [True, ""]
+
+
+@asynchronous
 async def test_a_scan_that_fails_is_an_error_and_never_a_smaller_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,7 +33,7 @@ def parsed(*given: dict[str, Any]) -> list[Event]:
 def shown(store: EventStore, asked: dict[str, Any] | None = None) -> list[str]:
     """Ids of what a REQ shows, after checking that a reconciliation has the same set."""
     checked = filters.parse(asked or {})
-    ids = [orjson.loads(json)["id"] for json in store.query(checked, 10_000)]
+    ids = [orjson.loads(json)["id"] for _, json in store.query(checked, 10_000)]
     storage = store.storage(checked, 10_000)
     assert sorted(ids) == sorted(id.hex() for id in (bytes(row) for row in storage.items(0, len(storage))["id"]))
     return ids
@@ -121,6 +121,9 @@ def test_deletions_take_the_authors_own_by_id_and_they_stay_away(store: EventSto
         assert (outcome.ok, outcome.new) == (False, False)
     store.put(parsed(signed(11, 5, [["e", deletion["id"]]])))
     assert deletion["id"] in shown(store), "a deletion of a deletion has no effect"
+    late = signed(12, 5, [["e", "00" * 32]])
+    store.put(parsed(signed(13, 5, [["e", late["id"]]])))
+    assert store.put(parsed(late))[0].new, "whichever comes first"
     check_indexes(store)
 
 

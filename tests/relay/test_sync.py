@@ -34,7 +34,7 @@ def filled(path: Path, numbers: Any, **more: Any) -> EventStore:
 
 
 def ids_of(store: EventStore) -> set[str]:
-    return {orjson.loads(json)["id"] for json in store.query(filters.parse({}), 10**6)}
+    return {orjson.loads(json)["id"] for _, json in store.query(filters.parse({}), 10**6)}
 
 
 def ids(numbers: Any) -> set[str]:
