@@ -44,6 +44,7 @@ CREATE TABLE deleted_addresses(pubkey BLOB, kind INTEGER, address TEXT, until IN
     PRIMARY KEY(pubkey, kind, address)) WITHOUT ROWID;
 """
 
+KEY_SIZE = 40  # bytes
 _JOINED = 20_000_000  # keys that one blob holds: SQLite's limit is a gigabyte
 
 
@@ -294,9 +295,13 @@ class EventStore:
             if asked.kinds is None:
                 return self.everything.snapshot().window(asked.since, asked.until)
             return self._of_kinds(sorted(asked.kinds), asked.since, asked.until)
-        limit = most + 1 if asked.limit is None else min(asked.limit, most + 1)
         where, values = _where(asked)
-        created_at, ids = self._scan(self._reader(), where, values, limit)
+        if asked.limit is None and most < _JOINED:
+            rows = f"SELECT key FROM events {where} LIMIT ?"  # in whatever order the best index has them
+            created_at, ids = _columns(self._joined(self._reader(), rows, [*values, most + 1]))
+        else:
+            limit = most + 1 if asked.limit is None else min(asked.limit, most + 1)
+            created_at, ids = self._scan(self._reader(), where, values, limit)
         return negvec.seal(created_at[::-1], ids[::-1], copy=False)
 
     def _of_kinds(self, kinds: list[int], since: int, until: int) -> Storage:
@@ -317,19 +322,29 @@ class EventStore:
             count = _JOINED if left is None else min(left, _JOINED)
             joiner = "AND" if where else "WHERE"
             rows = f"SELECT key FROM events {where} {joiner} key > ? ORDER BY key LIMIT ?"
-            joined = f"SELECT count(*), CAST(group_concat(key, '') AS BLOB) FROM ({rows})"
-            found, keys = reader.execute(joined, [*values, after, count]).fetchone()
-            if found and len(keys) != 40 * found:
-                raise RuntimeError(f"{self.path}: {found} keys came as {len(keys)} bytes")
-            if found:
-                pieces.append(keys)
+            keys = self._joined(reader, rows, [*values, after, count])
+            pieces.append(keys)
+            found = len(keys) // KEY_SIZE
             if found < count:
                 break
-            after = keys[-40:]
+            after = keys[-KEY_SIZE:]
             left = None if left is None else left - found
-        rows_ = np.frombuffer(b"".join(pieces), np.uint8).reshape(-1, 40)
-        created_at = ~rows_[:, :8].copy().view(">u8").ravel().astype(np.uint64)
-        return created_at, rows_[:, 8:].copy()
+        return _columns(b"".join(pieces))
+
+    def _joined(self, reader: sqlite3.Connection, rows: str, values: list[Any]) -> bytes:
+        """The keys that a query selects, one after another: joined by SQLite, so that none becomes an object."""
+        joined = f"SELECT count(*), CAST(group_concat(key, '') AS BLOB) FROM ({rows})"
+        found, keys = reader.execute(joined, values).fetchone()
+        if found and len(keys) != KEY_SIZE * found:
+            raise RuntimeError(f"{self.path}: {found} keys came as {len(keys)} bytes")
+        return keys if found else b""
+
+
+def _columns(keys: bytes) -> tuple[Words, Bytes]:
+    """Timestamps and ids of keys, in their order."""
+    rows = np.frombuffer(keys, np.uint8).reshape(-1, KEY_SIZE)
+    created_at = ~rows[:, :8].copy().view(">u8").ravel().astype(np.uint64)
+    return created_at, rows[:, 8:].copy()
 
 
 def _apply_to(index: negvec.LiveIndex, changes: list[_Change]) -> None:
