@@ -12,6 +12,7 @@ import multiprocessing
 import time
 from contextlib import asynccontextmanager
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
 from websockets.asyncio.client import connect
@@ -90,19 +91,22 @@ def one_process(work: Workload) -> Cost:
 
 
 def two_processes(work: Workload) -> Cost:
-    """The responder in a process of its own, which stays for the next run and ends with this one."""
+    """The responder in a process of its own, which stays for the next run of the same work."""
     key = id(work.theirs)
     if key not in _ports:
         ours, theirs = multiprocessing.Pipe()
         items = work.theirs.items(0, len(work.theirs))
-        context = multiprocessing.get_context("spawn")
-        context.Process(target=_respond, args=(theirs, items, work.responder_limit), daemon=True).start()
+        for _, _, other in _ports.values():
+            other.terminate()
         _ports.clear()
-        _ports[key] = ours.recv(), work.theirs  # the storage is kept, so that no other has its identity
+        context = multiprocessing.get_context("spawn")
+        process = context.Process(target=_respond, args=(theirs, items, work.responder_limit), daemon=True)
+        process.start()
+        _ports[key] = ours.recv(), work.theirs, process  # the storage is kept, so that no other has its identity
     return asyncio.run(_ask(work, _ports[key][0]))
 
 
-_ports: dict[int, tuple[int, negvec.Storage]] = {}
+_ports: dict[int, tuple[int, negvec.Storage, BaseProcess]] = {}
 
 
 def _respond(pipe: Connection, items: Any, limit: int) -> None:
