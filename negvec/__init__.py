@@ -9,7 +9,9 @@
 (True, True, True)
 """
 
+import importlib
 import sys
+from types import ModuleType
 
 from negvec.errors import DamagedStorage, ProtocolError, SealError, UnsupportedVersion
 from negvec.items import ITEM
@@ -44,3 +46,11 @@ __all__ = [
     "seal",
     "set_threads",
 ]
+
+_MODULES = ("client", "nip77", "relay", "trace", "workloads")  # imported when they are first asked for
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

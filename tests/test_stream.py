@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,6 +68,14 @@ def test_a_peer_that_lists_an_id_again_and_again_gives_it_once() -> None:
     step = initiator.reconcile(listing)
     assert step.message is None
     assert (step.have.tobytes(), step.need.tobytes()) == (b"c" * 32, b"a" * 32 + b"b" * 32)
+
+
+@pytest.mark.parametrize("policy", [negvec.ReferencePolicy(), negvec.AdaptivePolicy()], ids=["reference", "adaptive"])
+def test_an_own_id_under_two_timestamps_is_given_once(policy: Any) -> None:
+    ours = negvec.seal([1, 2, 3], [b"a" * 32, b"a" * 32, b"b" * 32])
+    initiator = negvec.Negentropy(ours, stream=True, policy=policy)
+    step = initiator.reconcile(negvec.Negentropy(negvec.seal([], [])).reconcile(initiator.initiate()).message)
+    assert sorted(row.tobytes() for row in step.have) == [b"a" * 32, b"b" * 32]
 
 
 @settings(max_examples=100, deadline=None)

@@ -190,17 +190,16 @@ def profile(
     layers = LAYERS | _over_sockets()
     ours, theirs = pair(shape, n, salt)
     work = Workload(negvec.seal(*ours), negvec.seal(*theirs), initiator_limit, responder_limit)
-    costs = {name: median_cost(layer, work, runs) for name, layer in layers.items()}
     if as_json:
         asked = {"n": n, "shape": shape, "salt": salt, "runs": runs}
         limits = {"initiator_limit": initiator_limit, "responder_limit": responder_limit}
         sizes = {"initiator_items": len(work.ours), "responder_items": len(work.theirs)}
-        by_layer = {name: cost._asdict() for name, cost in costs.items()}
+        by_layer = {name: median_cost(layer, work, runs)._asdict() for name, layer in layers.items()}
         click.echo(orjson.dumps(asked | limits | sizes | {"layers": by_layer}))
     else:
         click.echo(_heading(n, shape, work, runs))
-        for name, cost in costs.items():
-            click.echo(f"\n{_table(name, cost)}")
+        for name, layer in layers.items():
+            click.echo(f"\n{_table(name, median_cost(layer, work, runs))}")
     if html is not None:
         _write_flame_graph(profiler, work, html)
         if not as_json:

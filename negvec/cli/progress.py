@@ -89,6 +89,8 @@ def seal(
         loaded = Loaded(storage, items.source, items.skipped, storage.repeats)
     if since is None and until is None:
         return loaded
+    if since is not None and until is not None and since > until:
+        raise ValueError(f"--since {since} is after --until {until}: no item can be in between")
     return loaded._replace(storage=loaded.storage.window(since, until))
 
 

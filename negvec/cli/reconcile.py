@@ -59,6 +59,9 @@ def reconcile(
     the messages that two machines would. Where --have or --need writes to standard output (-), the report goes to
     standard error.
 
+    A .npy is a structured array with the fields created_at (integers) and id (32 bytes, or (32,) uint8); an .npz has
+    the arrays created_at and ids.
+
     \b
     Examples:
       negvec reconcile ours.jsonl.gz theirs.jsonl.gz

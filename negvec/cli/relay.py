@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import click
 
+from negvec.cli.profile import checked_limit
+
 
 @click.command()
 @click.option("--store", "path", required=True, type=click.Path(dir_okay=False), help="The SQLite file of its events.")
@@ -20,7 +22,14 @@ import click
 @click.option("--max-message", type=click.IntRange(1024), default=1 << 20, show_default=True, help="Bytes.")
 @click.option("--max-neg-items", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a filter.")
 @click.option("--max-neg-sessions", type=click.IntRange(1), default=200, show_default=True, help="Of a connection.")
-@click.option("--frame-size-limit", type=int, default=500_000, show_default=True, help="Bytes of a NEG message.")
+@click.option(
+    "--frame-size-limit",
+    type=int,
+    default=500_000,
+    show_default=True,
+    callback=checked_limit,
+    help="Bytes of the largest NEG message, before hex; 0 for none, else 4096 or more.",
+)
 def relay(
     path: str,
     host: str,

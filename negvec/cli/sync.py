@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from negvec.cli.profile import checked_limit
+
 if TYPE_CHECKING:
     from negvec.client import Report
 
@@ -28,9 +30,15 @@ COMPLETE, DIFFERENT = 0, 1  # exit status
     help="Fetch what the store lacks, send what the relay lacks, both, or only count.",
 )
 @click.option("--dry-run", is_flag=True, help="Move nothing; print the ids, + for those to fetch, - for those to send.")
-@click.option("--frame-size-limit", type=int, help="Bytes of the largest message to send, before hex.")
+@click.option(
+    "--frame-size-limit",
+    type=int,
+    callback=lambda ctx, param, value: value if value is None else checked_limit(ctx, param, value),
+    help="Bytes of the largest message to send, before hex: 0 for no limit, else 4096 or more. By default 60,000, or "
+    "what the relay says that it takes.",
+)
 @click.option("--idle", type=float, default=30.0, show_default=True, help="Seconds of silence until it is given up.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, of counts; no ids.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def sync(
     url: str,

@@ -36,8 +36,8 @@ class Report:
     seconds : float
     """
 
-    have: list[bytes] = field(default_factory=list)
-    need: list[bytes] = field(default_factory=list)
+    have: list[bytes] = field(default_factory=list, repr=False)
+    need: list[bytes] = field(default_factory=list, repr=False)
     rounds: int = 0
     bytes_up: int = 0
     bytes_down: int = 0

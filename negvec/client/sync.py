@@ -34,6 +34,7 @@ DIRECTIONS = ("down", "up", "both", "none")
 
 MOST_WINDOWS = 4096  # of one sync; a relay that finds every one too large is not asked for ever
 PAGE = 500  # events of a REQ where there is no negentropy
+MOST_PAGES = 100_000  # of a window: fifty million events
 MOST_PAGE = 32_000  # of a single second; relays give less
 LARGEST_MESSAGE = 64 << 20  # bytes that the relay may send at once
 LARGEST_FRAME = 500_000  # bytes before hex, however much the relay would take
@@ -84,9 +85,21 @@ async def sync(
         There is no connection, or the relay refuses all of it.
     ValueError
         The filter, the direction or the limit is none.
+    TypeError
+        The store is none.
+
+    Examples
+    --------
+    ::
+
+        store = negvec.relay.EventStore("mine.db")
+        report = asyncio.run(negvec.client.sync("ws://127.0.0.1:7777", store, {"kinds": [1]}))
+        store.close()
     """
     if direction not in DIRECTIONS:
         raise ValueError(f"direction is one of {', '.join(DIRECTIONS)}, not {direction!r}")
+    if not isinstance(store, EventStore):
+        raise TypeError(f"store is an EventStore, such as EventStore('events.db'), not {type(store).__name__}")
     given = dict(subscription_filter or {})
     if "limit" in given:
         raise ValueError("a set has no limit: take it out of the filter")
@@ -313,10 +326,17 @@ class _Sync:
         held = {bytes(id) for id in own.items(0, len(own))["id"]}
         missing = held.copy()
         seen: set[bytes] = set()
-        until, limit = window.until, PAGE
+        until, limit, pages = window.until, PAGE, 0
         while until >= window.since:
             events = await self._one_page(self._filter_of(Window(window.since, until)) | {"limit": limit})
-            fresh = {bytes.fromhex(event["id"]): event for event in events if _has_id(event)}
+            fresh = {  # whatever else comes was not asked for
+                bytes.fromhex(event["id"]): event
+                for event in events
+                if _has_id(event) and window.since <= event["created_at"] <= until
+            }
+            pages += 1
+            if pages > MOST_PAGES:
+                raise SyncError(f"the relay's pages do not end, after {MOST_PAGES} of them")
             if not fresh:
                 break
             new = [id for id in fresh if id not in seen]

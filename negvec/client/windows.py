@@ -12,7 +12,7 @@ from negvec.storage.seam import Storage
 
 MOST_PIECES = 64  # into which a window is cut at once
 
-_COUNTS = re.compile(r"(\d+)\s*>\s*(\d+)")
+_COUNTS = re.compile(r"\b([0-9]{1,18})\s*>\s*([0-9]{1,18})\b")
 
 
 class Window(NamedTuple):

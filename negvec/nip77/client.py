@@ -56,7 +56,7 @@ _KINDS = (  # in this order: "blocked: too many query results" is about size, an
     ("closed", r"^closed|not found|unknown subscription|timed? ?out|idle"),
     ("policy", r"^(blocked|restricted|auth-required|mute|pow)|not allowed|forbidden|denied"),
 )
-_COUNTS = re.compile(r"(\d+)\s*>\s*(\d+)")  # "(2988225 > 1000000)", as some relays have it
+_COUNTS = re.compile(r"\b([0-9]{1,18})\s*>\s*([0-9]{1,18})\b")  # "(2988225 > 1000000)", as some relays have it
 
 _OF_NEGENTROPY = ("unsupported", "rate")  # what a NOTICE, which names no subscription, may say about this session
 

@@ -37,7 +37,7 @@ class _Needs:
         ids = np.empty((count, 4), np.uint64)
         kernels.lists.gather(message, starts, lengths, ids)
         self._ids.append(ids)
-        self._tags.append(_hashed(ids)[1])
+        self._tags.append(hashed(ids)[1])
         self.needed += count
 
     def clear(self) -> None:
@@ -101,10 +101,10 @@ class Findings:
     def _lacked(self) -> tuple[Words, Tags]:
         """The ids of own items that are lacked."""
         if not self.marked or self._have is None:
-            return _hashed(np.empty((0, 4), np.uint64))
+            return hashed(np.empty((0, 4), np.uint64))
         lo, hi = np.empty(self.marked, np.int64), np.empty(self.marked, np.int64)
         runs = kernels.lists.lacked_runs(self._have, lo, hi)
-        return _hashed(self._ids_of(lo[:runs], hi[:runs]))
+        return hashed(self._ids_of(lo[:runs], hi[:runs]))
 
     def _ids_of(self, lo: Indices, hi: Indices) -> Words:
         """The ids of ranges of own items, one after another."""
@@ -114,7 +114,8 @@ class Findings:
         return found
 
 
-def _hashed(ids: Words) -> tuple[Words, Tags]:
+def hashed(ids: Words) -> tuple[Words, Tags]:
+    """The ids, and their tags."""
     tags = np.empty(len(ids), np.uint32)
     kernels.lists.hash_ids(ids, _hash_key(), tags)
     return ids, tags

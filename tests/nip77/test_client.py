@@ -138,6 +138,8 @@ def test_an_empty_subscription_id_is_refused() -> None:
         ("closed: unknown subscription handle", "closed", None),
         ("error: subscription not found", "closed", None),
         ("closed: no message for too long", "closed", None),
+        ("too many results (" + "9" * 5000 + " > 5)", "size", None),
+        ("too many results (5 > " + "9" * 5000 + ")", "size", None),
         ("something else", "other", None),
         ("", "other", None),
     ],

@@ -329,6 +329,33 @@ async def test_a_client_that_never_reads_is_cut_off_and_others_are_served(tmp_pa
 
 
 @asynchronous
+async def test_a_client_that_leaves_with_answers_queued_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with relay_with(tmp_path, 300, send_queue=20, max_connections=2) as relay:
+        for _ in range(4):
+            client = await connect(relay.url)
+            for name in ("a", "b"):
+                await say(client, "REQ", name, {})
+            await client.recv()
+            client.transport.abort()
+            for _ in range(100):
+                if not relay.connections:
+                    break
+                await asyncio.sleep(0.05)
+            assert not relay.connections
+        async with connect(relay.url) as client:
+            assert len(await stored(client, {"limit": 3})) == 3
+
+
+@asynchronous
+async def test_unsigned_events_with_strange_expirations_stop_nobody(tmp_path: Path) -> None:
+    async with relay_with(tmp_path) as relay, connect(relay.url) as client:
+        strange = [signed(k, tags=[["expiration", "9" * 5000]]) | {"sig": "00" * 64} for k in range(10)]
+        answers = await publish(client, *strange)
+        assert [answer[0] for answer in answers.values()] == [False] * 10
+        assert (await publish(client, signed(1)))[signed(1)["id"]] == [True, ""]
+
+
+@asynchronous
 async def test_too_many_messages_a_second_are_made_to_wait(tmp_path: Path) -> None:
     async with relay_with(tmp_path, messages_per_second=20.0) as relay, connect(relay.url) as client:
         loop = asyncio.get_running_loop()

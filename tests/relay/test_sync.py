@@ -206,6 +206,24 @@ async def test_a_relay_that_calls_every_window_too_large_is_given_up(tmp_path: P
     store.close()
 
 
+@pytest.mark.parametrize("created_at", [1_700_000_000, 2**63 + 5, -1])
+@asynchronous
+async def test_a_relay_whose_pages_ignore_what_was_asked_is_read_no_further(tmp_path: Path, created_at: int) -> None:
+    store = EventStore(tmp_path / "a.db")
+    same = [signed(k) | {"created_at": created_at} for k in range(3)]
+
+    def script(message: list[Any]) -> list[Any]:
+        if message[0] == "NEG-OPEN":
+            return [["NOTICE", "negentropy disabled"]]
+        if message[0] != "REQ":
+            return []
+        return [["EVENT", message[1], event] for event in same] + [["EOSE", message[1]]]
+
+    report = await asyncio.wait_for(against(script, store, idle_seconds=5.0), 20)
+    assert report.downloaded == 0 or created_at == 1_700_000_000
+    store.close()
+
+
 @asynchronous
 async def test_what_was_not_asked_for_is_not_stored_and_what_is_withheld_is_counted(tmp_path: Path) -> None:
     store, theirs = EventStore(tmp_path / "a.db"), filled(tmp_path / "b.db", range(10))
