@@ -94,7 +94,11 @@ class EventStore:
             self._writer = self._connect()
             self._prepare()
         except sqlite3.Error as error:
+            self.close()
             raise OSError(f"{self.path}: {error}") from error
+        except ValueError:
+            self.close()
+            raise
         self.everything = negvec.LiveIndex()
         self.kinds: dict[int, negvec.LiveIndex] = {}
         self._fill_indexes()
@@ -115,11 +119,11 @@ class EventStore:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=30)
+        with self._opening:
+            self._opened.append(connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")  # what was committed survives a power cut, not only a kill
         connection.execute("PRAGMA cache_size = -65536")
-        with self._opening:
-            self._opened.append(connection)
         return connection
 
     def _reader(self) -> sqlite3.Connection:

@@ -6,6 +6,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def shown(store: EventStore, asked: dict[str, Any] | None = None) -> list[str]:
 def check_indexes(store: EventStore) -> None:
     """The live indexes hold what the file does."""
     everything = store.everything.snapshot()
-    rows = sqlite3.connect(store.path).execute("SELECT key, kind FROM events ORDER BY key DESC").fetchall()
+    with closing(sqlite3.connect(store.path)) as connection:
+        rows = connection.execute("SELECT key, kind FROM events ORDER BY key DESC").fetchall()
     held = [(2**64 - 1 - int.from_bytes(key[:8], "big"), key[8:], kind) for key, kind in rows]
     assert [(int(at), bytes(id)) for at, id in everything.items(0, len(everything)).tolist()] == sorted(
         (at, id) for at, id, _ in held
@@ -181,7 +183,7 @@ def test_a_scan_over_the_most_has_one_more_and_is_not_a_smaller_set(store: Event
 def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "other.db"
     if content is None:
-        with sqlite3.connect(path) as other:
+        with closing(sqlite3.connect(path)) as other:
             other.execute("CREATE TABLE theirs(x)")
     else:
         path.write_bytes(content)
