@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import NamedTuple
 
 from negvec.nip77 import Refusal
+from negvec.nip77.client import COUNTS
 from negvec.relay.events import LATEST
 from negvec.storage.seam import Storage
 
 MOST_PIECES = 64  # into which a window is cut at once
-
-_COUNTS = re.compile(r"\b([0-9]{1,18})\s*>\s*([0-9]{1,18})\b")
 
 
 class Window(NamedTuple):
@@ -34,7 +32,7 @@ def cut(window: Window, refusal: Refusal, own: Storage, now: float | None = None
         return [*_pieces(Window(window.since, moment), 1, own), Window(moment + 1, window.until)]
     if window.since == window.until:
         return []
-    counts = _COUNTS.search(refusal.reason)
+    counts = COUNTS.search(refusal.reason)
     wanted = 2
     if counts and int(counts[2]):
         wanted = min(max(-(-2 * int(counts[1]) // int(counts[2])), 2), MOST_PIECES)

@@ -56,7 +56,7 @@ _KINDS = (  # in this order: "blocked: too many query results" is about size, an
     ("closed", r"^closed|not found|unknown subscription|timed? ?out|idle"),
     ("policy", r"^(blocked|restricted|auth-required|mute|pow)|not allowed|forbidden|denied"),
 )
-_COUNTS = re.compile(r"\b([0-9]{1,18})\s*>\s*([0-9]{1,18})\b")  # "(2988225 > 1000000)", as some relays have it
+COUNTS = re.compile(r"\b([0-9]{1,18})\s*>\s*([0-9]{1,18})\b")  # "(2988225 > 1000000)", as some relays have it
 
 _OF_NEGENTROPY = ("unsupported", "rate")  # what a NOTICE, which names no subscription, may say about this session
 
@@ -65,7 +65,7 @@ def classify(reason: str, cap: int | None = None) -> Refusal:
     """Tell what a relay means by the words in which it refuses a session; `cap` is what it gave as a number."""
     words = reason.lower()
     kind = next((kind for kind, pattern in _KINDS if re.search(pattern, words)), "other")
-    counts = _COUNTS.search(reason)
+    counts = COUNTS.search(reason)
     if kind == "size" and cap is None and counts is not None:
         cap = int(counts[2])
     return Refusal(kind, reason, cap if kind == "size" else None)
