@@ -47,7 +47,7 @@ __all__ = [
     "set_threads",
 ]
 
-_MODULES = ("client", "nip77", "relay", "trace", "workloads")  # imported when they are first asked for
+_MODULES = ("client", "costs", "nip77", "plot", "relay", "trace", "workloads")  # imported when they are first asked for
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -12,6 +12,7 @@ import click
 import negvec
 from negvec import kernels
 from negvec.cli.files import write_ids
+from negvec.cli.picture import ClockedTrace, drawing
 from negvec.cli.profile import StageClock, checked_limit
 from negvec.cli.progress import Loaded, read, seal
 from negvec.cli.window_options import window_options
@@ -38,6 +39,13 @@ logger = logging.getLogger(__name__)
     help="Largest message of either side; 0 (the default) for none, else 4096 or more.",
 )
 @window_options
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Draw what happened to which ranges, round by round, over time: .png, .svg or .pdf (needs the extra "
+    "negvec[plot]).",
+)
 @click.option("--skip-bad", is_flag=True, help="Count malformed lines and pass over them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--quiet", is_flag=True, help="Print no report; the exit status tells.")
@@ -49,6 +57,7 @@ def reconcile(
     frame_size_limit: int,
     since: int | None,
     until: int | None,
+    plot: str | None,
     skip_bad: bool,
     as_json: bool,
     quiet: bool,
@@ -68,6 +77,7 @@ def reconcile(
       negvec reconcile ours.csv theirs.csv --have only-ours.txt --need only-theirs.txt
       negvec reconcile a.npy b.npy --frame-size-limit 60000 --json
       negvec reconcile a.negvec b.negvec --since 1700000000
+      negvec reconcile a.negvec b.negvec --plot ranges.svg
 
     Exit status: 0 the same ids, 1 different, 2 trouble.
     """
@@ -75,6 +85,7 @@ def reconcile(
         raise click.UsageError("only one of the two files can be standard input")
     if have is not None and need is not None and os.path.realpath(have) == os.path.realpath(need) != os.devnull:
         raise click.UsageError("--have and --need would write to the same file")
+    draw = drawing(plot) if plot is not None else None
     seconds: dict[str, float] = {}
 
     def timed(stage: str, call: Any, *arguments: Any, **options: Any) -> Any:
@@ -93,11 +104,14 @@ def reconcile(
     right: Loaded = timed("seal theirs", seal, files.pop(), since, until)  # what was read goes once it is sorted
     left: Loaded = timed("seal ours", seal, files.pop(), since, until)
     clock = StageClock()
-    initiator = negvec.Negentropy(left.storage, frame_size_limit, watch=clock)
+    trace = ClockedTrace(clock) if draw is not None else None
+    initiator = negvec.Negentropy(left.storage, frame_size_limit, watch=trace or clock)
     responder = negvec.Negentropy(right.storage, frame_size_limit, watch=clock)
     result: Result = clock.measure(drive, initiator, responder, _log_round)
     seconds |= {f"reconcile: {stage}": spent for stage, spent in clock.seconds.items()}
 
+    if draw is not None:
+        timed("draw", draw, trace)
     for path, ids in ((have, result.have), (need, result.need)):
         if path is not None:
             write_ids(path, ids)

@@ -150,3 +150,30 @@ def test_reading_shows_bytes_on_a_terminal_and_only_there(monkeypatch: pytest.Mo
     assert _Bar.made == 1
     assert _Bar.n == _Bar.total == Path(OURS).stat().st_size
     assert _Bar.text == f"{len(items):,} items"
+
+
+@pytest.mark.parametrize("suffix", [".png", ".SVG", ".pdf"])
+def test_the_ranges_of_each_round_are_drawn(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"ranges{suffix}"
+    result = run(OURS, THEIRS, "--plot", str(path), "--json")
+    assert result.return_value == 1
+    assert path.stat().st_size > 5000
+    told = json.loads(result.stdout)
+    plain = json.loads(run(OURS, THEIRS, "--json").stdout)
+    for name in ("have", "need", "rounds", "bytes_up", "bytes_down"):
+        assert told[name] == plain[name]
+    assert "draw" in told["seconds"]
+
+
+def test_a_picture_that_could_not_be_written_is_refused_before_a_file_is_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "read", lambda *_, **__: pytest.fail("read a file"))
+    for path, words in (("tree.docx", ".png, .svg, .pdf"), (str(tmp_path / "none" / "tree.png"), "no such folder")):
+        error = run(OURS, THEIRS, "--plot", path).exception
+        assert isinstance(error, click.BadParameter)
+        assert words in str(error)
+    monkeypatch.setitem(sys.modules, "negvec.plot", None)
+    error = run(OURS, THEIRS, "--plot", str(tmp_path / "tree.png")).exception
+    assert isinstance(error, click.UsageError)
+    assert "pip install 'negvec[plot]'" in str(error)
