@@ -162,7 +162,7 @@ def test_policies_are_drawn_with_the_least_bytes() -> None:
     rendered(figure)
     sizes, rounds = figure.axes
     assert [line.get_label() for line in rounds.lines] == ["reference", "adaptive"]
-    assert len(sizes.lines) == 5
+    assert len(sizes.lines) == 4
     drawn = sizes.lines[0].get_ydata()
     row = runs[2]
     assert drawn[0] == pytest.approx((row["bytes_up"] + row["bytes_down"]) / (row["have"] + row["need"]))

@@ -17,6 +17,7 @@ from negvec.items import Ids
 from negvec.nip77.frames import Frame, FrameError, NegErr, NegMsg, Other, neg_close, neg_msg, neg_open, read
 from negvec.protocol import Negentropy, PacingPolicy, SplitPolicy
 from negvec.protocol.negentropy import NO_IDS
+from negvec.protocol.stages import Watch
 from negvec.storage.seam import Storage
 
 DEFAULT_FRAME_SIZE = 60_000
@@ -86,6 +87,8 @@ class ClientSession:
         The largest message to send, in bytes before hex.
     policy : SplitPolicy or PacingPolicy, optional
         How ranges are split; as in `negvec.Negentropy`.
+    watch : callable, optional
+        Watches the initiator, as in `negvec.Negentropy`; such as a `negvec.trace.Trace`.
 
     Attributes
     ----------
@@ -106,10 +109,11 @@ class ClientSession:
         frame_size_limit: int = DEFAULT_FRAME_SIZE,
         *,
         policy: SplitPolicy | PacingPolicy | None = None,
+        watch: Watch | None = None,
     ) -> None:
         if not subscription:
             raise ValueError("a subscription id is not empty")
-        self._initiator = Negentropy(storage, frame_size_limit, stream=True, policy=policy)
+        self._initiator = Negentropy(storage, frame_size_limit, stream=True, policy=policy, watch=watch)
         self.subscription, self._filter = subscription, subscription_filter
         self._have: list[Ids] = []
         self._need: list[Ids] = []

@@ -14,8 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter
 
 from negvec.costs import least_bytes
-from negvec.items import ID_SIZE
-from negvec.plot.style import BLACK, GREY, LINES, figure, style
+from negvec.plot.style import BLACK, LINES, figure, style
 
 
 def fingerprint_costs(costs: npt.NDArray[np.void]) -> Figure:
@@ -97,7 +96,6 @@ def policy_costs(runs: npt.NDArray[np.void]) -> Figure:
             label = "least, responder as the reference" if reference else "least, any responder"
             least = least_bytes(densities, reference=reference) / densities
             sizes.plot(densities, least, color=BLACK, linestyle=stroke, label=label)
-        sizes.axhline(ID_SIZE / 2, color=GREY, label="half an id: what is needed, if that is half")
         sizes.set_title("Bytes for each difference, both ways")
         rounds.set_title("Rounds")
         for axes in (sizes, rounds):

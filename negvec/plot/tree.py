@@ -2,7 +2,8 @@
 
 A band is as long as the set, over time or over the items, and is drawn column by column: each column of pixels is
 filled from below with what its ranges came to, each by its share of the column. So a band of a hundred thousand ranges
-still shows where it differs, and how much of it does.
+still shows where it differs, and how much of it does. Where a band is white its message has ended: the rest is as good
+as skipped.
 """
 
 from __future__ import annotations
