@@ -22,6 +22,7 @@ from test_nothing_lost import draw_pair
 from test_protocol_model import LATEST, LIMITS, SHARES, SIZES, TIMESTAMPS, crowded
 
 import negvec
+from negvec.costs import compare_policies, least_bytes
 from negvec.protocol.adaptive import choose
 from negvec.protocol.negentropy import STALLED_ROUNDS, TINIEST_FRAME
 from negvec.workloads import pair
@@ -332,22 +333,32 @@ def test_a_known_frame_is_filled_from_the_beginning() -> None:
     assert rounds[40_000] > 30, "what is said to be the limit is kept to"
 
 
+@pytest.mark.parametrize(("share", "most"), [(0.0003, 1.15), (0.003, 1.1), (0.01, 1.1), (0.03, 1.15), (0.1, 1.1)])
+def test_random_differences_cost_little_more_than_the_least_that_ranges_can(share: float, most: float) -> None:
+    """Against a responder as the reference is, with a relay's frames."""
+    run = compare_policies({"adaptive": ADAPTIVE}, [share], n=500_000, responder_limit=500_000)[0]
+    least = float(least_bytes(run["density"], reference=True)) * run["items"]
+    assert run["bytes_up"] + run["bytes_down"] <= most * least
+
+
 # ---- How ranges are chosen
 
 
 def test_leaves_narrow_with_the_density_of_differences() -> None:
     densities = np.array([0.0, 0.002, 0.01, 0.05, 0.1, 0.3])
     widths = np.full(len(densities), 600)
-    leaf = widths / choose(widths, densities).buckets
+    leaf = widths / choose(widths, densities, np.zeros(len(widths), np.bool_)).buckets
     assert (np.diff(leaf) < 0).all()
     assert 2.5 < leaf[4] < 3.5
-    everything = choose(np.array([620]), np.array([3.0]))
+    everything = choose(np.array([620]), np.array([3.0]), np.zeros(1, np.bool_))
     assert everything.buckets[0] == 20, "where all differs, lists are as long as a responder sends them"
 
 
-@given(st.integers(1, 10**9), st.floats(0, 50), st.floats(1, 20))
-def test_a_range_is_never_asked_about_with_one_fingerprint_for_all_of_it(own: int, density: float, cost: float) -> None:
-    choice = choose(np.array([own]), np.array([density]), cost)
+@given(st.integers(1, 10**9), st.floats(0, 50), st.booleans(), st.floats(1, 20))
+def test_a_range_is_never_asked_about_with_one_fingerprint_for_all_of_it(
+    own: int, density: float, dense: bool, cost: float
+) -> None:
+    choice = choose(np.array([own]), np.array([density]), np.array([dense]), cost)
     assert choice.buckets[0] == 0 if own < 2 else 2 <= choice.buckets[0] <= own
     assert np.isfinite(choice.expected).all()
     assert (choice.expected > 0).all()

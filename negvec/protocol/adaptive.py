@@ -10,11 +10,16 @@ per item, a range of w items differs with probability p(w) = 1 - exp(-d w), and 
 At d = 0.1 (one item in 20 missing on each side) that is w = 3 and 15.5 bytes an item. An IdList of the initiator costs
 32 bytes an item up and as much down, and is sent for single items only.
 
-**Wide ranges.** Where differences are far apart, s items from one to the next, leaves cost 2 sqrt(32 F s) bytes a
-difference. A range of W items with 32 or more at the responder comes back in 16 Fingerprints, of which one or so
-differs and is cut into leaves: F s / W + 16 F + 2 sqrt(32 F W / 16), least at W = (3.2 s)^(2/3), for one round more.
-Both are reckoned with in what follows, with s = (1 - exp(-d u)) / d in a range of u items that is known to differ:
-u itself where that is one difference, 1 / d where there are many.
+**Wide ranges.** A responder lists at once what has fewer than 32 items, so narrower steps on the way to a leaf are not
+to be had from it, but for one: a range of W items with 32 or more comes back in 16 Fingerprints, and those parts that
+differ are cut into leaves, for one round more. With s items from one difference to the next, leaves alone cost
+2 sqrt(32 F s) bytes a difference, and wide ranges
+
+    (F + p(W) 16 F) s / W + 2 sqrt(32 F s p(W / 16)).
+
+Where differences are so far apart that a wide range holds one at most, that is least at W = (3.2 s)^(2/3); where each
+holds some, at W / 16 = (0.84 s)^(2/3). The better of the two is taken. In a range of u items that is known to differ,
+s = (1 - exp(-d u)) / d: u itself where that is one difference, 1 / d where there are many.
 
 **Pace.** A responder with a full frame sums up the rest, which it then has to be asked again. So the initiator asks for
 as many bytes as a frame is expected to hold, and turns to the rest in later messages.
@@ -41,6 +46,7 @@ SPLIT_COST = 16 * FINGERPRINT_COST  # of what a responder's split brings down
 LONGEST_LEAF = 31  # items that every responder is certain to list, as the reference does
 NARROWEST_SPLIT = 36  # items that a responder will rather split, even if it holds somewhat fewer than we do
 
+CROWDED = 12.0  # items from one difference to the next below which most parts of a split differ, and leaves cost less
 ALL_DIFFERENT = 0.55  # differences per item from which on fingerprints cost more than they save
 
 ROUND_WORTH = 65_536  # bytes that are spent to save a round: what a link of 5 Mbit/s carries in 100 ms
@@ -171,7 +177,7 @@ class AdaptivePace:
         """See `Pace.request`."""
         if self._sure:
             densities = np.where(dense, np.maximum(densities, self._density), densities)
-        choice = choose(widths, densities, self._up_cost())
+        choice = choose(widths, densities, dense & (not self._sure), self._up_cost())
         expected = choice.expected * np.maximum(choice.buckets, 1)
         room = self._room()
         rows = np.arange(len(widths))
@@ -202,20 +208,29 @@ class AdaptivePace:
         return self._frame * (1.0 if self._frame_known else 1.1)
 
 
-def choose(widths: Indices, densities: Densities, up_cost: float = 1.0) -> Choice:
+def choose(widths: Indices, densities: Densities, dense: npt.NDArray[np.bool_], up_cost: float = 1.0) -> Choice:
     """How to cut open ranges of that many own items, given the differences per item expected in them.
 
-    `up_cost` is what a byte up costs, a byte down being 1.
+    Where that number is but a lower bound, they are `dense`; `up_cost` is what a byte up costs, a byte down being 1.
     """
     fingerprint_cost = FINGERPRINT_COST * up_cost
     own = widths.astype(np.float64)
     spacing = _spacing(widths, densities)
     leaf = _leaf(spacing, densities, fingerprint_cost)
     by_leaves = fingerprint_cost * spacing / leaf + ID_COST * leaf
-    wide = np.maximum((4 * np.sqrt(fingerprint_cost / ID_COST) * spacing) ** (2 / 3), NARROWEST_SPLIT)
-    by_splits = fingerprint_cost * spacing / wide + SPLIT_COST + 2 * np.sqrt(ID_COST * fingerprint_cost / 16 * wide)
+    alone, among = (
+        np.maximum(16 * (factor * spacing) ** (2 / 3), NARROWEST_SPLIT)
+        for factor in (
+            np.sqrt(fingerprint_cost / ID_COST) / 16,
+            (fingerprint_cost / 16 + FINGERPRINT_COST) / np.sqrt(ID_COST * fingerprint_cost),
+        )
+    )
+    by_alone, by_among = (_by_splits(wide, spacing, fingerprint_cost) for wide in (alone, among))
+    one = dense | (by_alone < by_among)  # narrower, as differences may lie far nearer than is known
+    wide, by_splits = np.where(one, alone, among), np.where(one, by_alone, by_among)
     excess = by_leaves - by_splits
-    splits = (excess > 0) & (own >= 2 * NARROWEST_SPLIT) & (spacing >= NARROWEST_SPLIT)
+    splits = (excess > by_leaves / 16) & (own >= 2 * wide)
+    splits &= spacing >= np.where(dense, NARROWEST_SPLIT, CROWDED)
     saved = float((excess * own / np.maximum(spacing, 1.0))[splits].sum())
     if saved < ROUND_WORTH:
         splits &= excess > LEAF_WORTH
@@ -226,6 +241,14 @@ def choose(widths: Indices, densities: Densities, up_cost: float = 1.0) -> Choic
     differing = -np.expm1(-np.maximum(part / np.maximum(spacing, 1e-9), 1e-12))
     bytes_if = np.where(splits, SPLIT_COST, ID_COST * part + LIST_COST)
     return Choice(buckets, np.where(buckets == 0, ID_COST * (own + 1) + LIST_COST, differing * bytes_if))
+
+
+def _by_splits(wide: Densities, spacing: Densities, fingerprint_cost: float) -> Densities:
+    """Bytes a difference where wide ranges come back in 16 parts, of which those that differ are cut into leaves."""
+    differ, parts_differ = -np.expm1(-wide / spacing), -np.expm1(-wide / (16 * spacing))
+    leaves = 2 * np.sqrt(ID_COST * fingerprint_cost * spacing * parts_differ)
+    cost: Densities = (fingerprint_cost + differ * SPLIT_COST) * spacing / wide + leaves
+    return cost
 
 
 def _spacing(widths: Indices, densities: Densities) -> Densities:
