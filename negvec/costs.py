@@ -116,7 +116,7 @@ def _least(density: float, reference: bool) -> float:
 
 
 def measure_fingerprints(
-    ways: Mapping[str, Storage], widths: Sequence[int], *, batch: int = 1000, seconds: float = 0.05, seed: int = 1
+    ways: Mapping[str, Storage], widths: Sequence[int], *, batch: int = 1000, seconds: float = 0.02, seed: int = 1
 ) -> npt.NDArray[np.void]:
     """Measure what a fingerprint costs in storages of the same items, over the width of its range.
 

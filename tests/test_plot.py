@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import itertools
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,7 @@ def texts(figure: Any) -> str:
 
 
 @POLICIES
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("x", ["time", "items"])
+@pytest.mark.parametrize(("shape", "x"), [*zip(SHAPES, itertools.cycle(["time", "items"]), strict=False)])
 def test_every_shape_makes_a_range_tree(shape: str, x: str, policy: Any) -> None:
     trace = traced(*pair(shape, 3000), 4096, policy)
     figure = plot.range_tree(trace, x=x)
