@@ -38,15 +38,16 @@ ADDED, REMOVED, GROUPS, FRESH, ROWS, RESHAPED = range(6)  # what `plan` finds in
 FOUND_WORDS = 6
 
 
-@kernel(INT, WORD_ROWS, INT, INT, WORDS, WORD_ROWS)
-def follows(table: Column, rows: int, size: int, created_at: Column, ids: Column) -> int:
-    """Whether the first of the given items is greater than the last item in the blocks."""
+@kernel(INT, WORD_ROWS, INT, INT, WORDS, WORD_ROWS, INT)
+def follows(table: Column, rows: int, size: int, created_at: Column, ids: Column, row: int) -> int:
+    """Whether the item of a row is greater than the last item in the blocks."""
     if rows == 0:
         return 1
     last = count_of(table, rows, size, rows - 1) - 1
     block = np.int64(table[rows - 1, ADDRESS])
-    word0, word1, word2, word3 = byte_swap(ids[0, 0]), byte_swap(ids[0, 1]), byte_swap(ids[0, 2]), byte_swap(ids[0, 3])
-    return item_before(block, last, created_at[0], word0, word1, word2, word3)
+    word0, word1 = byte_swap(ids[row, 0]), byte_swap(ids[row, 1])
+    word2, word3 = byte_swap(ids[row, 2]), byte_swap(ids[row, 3])
+    return item_before(block, last, created_at[row], word0, word1, word2, word3)
 
 
 @device
@@ -155,19 +156,23 @@ def plan(
     but the last; or the blocks are filled EVENLY, or wholly but for the first (FROM_BEHIND).
     """
     row, place, n = 0, 0, 0
+    block, count = np.int64(table[0, ADDRESS]), count_of(table, rows, size, 0)
     for k in range(FOUND_WORDS):
         found[k] = 0
     for m in range(len(created_at)):
-        at, before = created_at[m], row
+        at = created_at[m]
         word0, word1 = byte_swap(ids[m, 0]), byte_swap(ids[m, 1])
         word2, word3 = byte_swap(ids[m, 2]), byte_swap(ids[m, 3])
-        row = find_row(table, rows, row, at, word0, word1, word2, word3)
-        if row + 1 < rows and table[row + 1, FIRST_AT] == at and _is_item(table, row + 1, 0, ids, m):
-            row += 1
-        if row != before:
-            place = 0
-        block, count = np.int64(table[row, ADDRESS]), count_of(table, rows, size, row)
-        place = find_place(block, place, count, at, word0, word1, word2, word3)
+        # Items often come in runs that go to one place. The item there is then greater than this one too.
+        if m == 0 or place == count or item_before(block, place, at, word0, word1, word2, word3):
+            before = row
+            row = find_row(table, rows, row, at, word0, word1, word2, word3)
+            if row + 1 < rows and table[row + 1, FIRST_AT] == at and _is_item(table, row + 1, 0, ids, m):
+                row += 1
+            if row != before:
+                place = 0
+                block, count = np.int64(table[row, ADDRESS]), count_of(table, rows, size, row)
+            place = find_place(block, place, count, at, word0, word1, word2, word3)
         held = place < count and word_at(block + 8 * place) == at and _is_item(table, row, place, ids, m)
         if held != (add[m] != 0):
             changes[n, ROW] = row

@@ -22,7 +22,7 @@ from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.window import Windowed
 from negvec.threads import shares, together
 
-MOST_ITEMS = 2**32 - 1  # places are sorted as uint32
+MOST_ITEMS = 2**32 - 1  # rows are sorted in one word with the bits that tell items apart
 
 
 class Vector(Windowed):
@@ -133,16 +133,13 @@ class Vector(Windowed):
         created_at = np.require(created_at, np.uint64, ["C", "A"])
         found = np.zeros(2, np.int64)
         kernels.checks.inspect(created_at, words, 0, n, found)
-        if found[0]:
-            sorted_at, sorted_words = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
-            kernels.order.sort(created_at, words, sorted_at, sorted_words)
+        if found.any():
+            places, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
+            kept = kernels.order.arrange(created_at, words, places, spare)
+            del spare  # before as much is asked for again
+            sorted_at, sorted_words = np.empty(kept, np.uint64), np.empty((kept, 4), np.uint64)
+            kernels.order.gather(created_at, words, places[:kept], sorted_at, sorted_words)
             created_at, words, copy = sorted_at, sorted_words, False
-            found[0] = 0
-            kernels.checks.inspect(created_at, words, 0, n, found)
-        if found[1]:
-            kept_at, kept_words = np.empty_like(created_at), np.empty_like(words)
-            kept = kernels.checks.drop_repeats(created_at, words, kept_at, kept_words)
-            created_at, words, copy = kept_at[:kept].copy(), kept_words[:kept].copy(), False
             self.repeats = n - kept
         self._keep(created_at, words, copy)
 
