@@ -7,7 +7,6 @@ columns stay apart (created_at, ids), so that the ids of a range lie together an
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ from negvec import kernels
 from negvec.errors import SealError
 from negvec.items import ID_SIZE, INFINITY, ITEM, Ids, Timestamps, as_columns, from_events, from_structured
 from negvec.storage.arguments import as_bounds, as_indices, as_ranges, as_words
+from negvec.storage.fingerprints import fingerprints
 from negvec.storage.pieces import Piece
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.window import Windowed
-from negvec.threads import shares, together
 
 MOST_ITEMS = 2**32 - 1  # rows are sorted in one word with the bits that tell items apart
 
@@ -41,8 +40,6 @@ class Vector(Windowed):
     >>> len(storage)
     1
     """
-
-    _FINGERPRINTS_A_THREAD = 2048  # some 50 microseconds of work, what handing it over costs
 
     def __init__(self) -> None:
         self._single_at: list[int] = []
@@ -234,18 +231,7 @@ class Vector(Windowed):
         -------
         ndarray of uint8, shape (m, 16)
         """
-        lo, hi = as_ranges(lo, hi, len(self))
-        sums, hashes = np.empty((len(lo), 4), np.uint64), np.empty((len(lo), 2), np.uint64)
-
-        def fill(rows: slice) -> None:
-            self._range_sums(lo[rows], hi[rows], sums[rows])
-            kernels.sha256.fingerprints(sums[rows], lo[rows], hi[rows], hashes[rows])
-
-        if len(lo) < 2 * self._FINGERPRINTS_A_THREAD:
-            fill(slice(0, len(lo)))
-        else:
-            together(*(partial(fill, rows) for rows in shares(len(lo), self._FINGERPRINTS_A_THREAD)))
-        return hashes.view(np.uint8).reshape(-1, 16)
+        return fingerprints(len(self), lo, hi, self._range_sums)
 
     def fingerprint(self, lo: int, hi: int) -> bytes:
         """The fingerprint of one range [lo, hi), 16 bytes. Many at once are much cheaper: see `fingerprints`."""
