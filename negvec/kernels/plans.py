@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from negvec.kernels._jit import BYTES, INT, OUT_INTS, VOID, WORD_ROWS, WORDS, Column, device, kernel, output
+from negvec.kernels._jit import BYTES, INT, OUT_INTS, VOID, WORD_ROWS, WORDS, Column, array, device, kernel, output
 from negvec.kernels.addresses import word_at
 from negvec.kernels.blocks import (
     ADDRESS,
@@ -32,6 +32,7 @@ ROW, PLACE, ITEM = range(3)  # of a change: the block, the place in it, and the 
 CHANGE_WORDS = 3
 FIRST, LAST, CHANGES, END, TOTAL, PIECES, FILL = range(7)  # of a group; see `plan`
 GROUP_WORDS = 7
+SPLICE_WORDS = 4
 IN_PLACE = -1  # as PIECES
 EVENLY, FROM_BEHIND = 0, -1  # as FILL
 ADDED, REMOVED, GROUPS, FRESH, ROWS, RESHAPED = range(6)  # what `plan` finds in all
@@ -181,3 +182,22 @@ def plan(
             found[ADDED if add[m] else REMOVED] += 1
             n += 1
     _group(table, rows, size, stamp, add, changes, n, groups, found)
+
+
+@kernel(INT, array(INT, 2), INT, output(INT, 2))
+def splices(groups: Column, count: int, found: Column) -> int:
+    """What of a list of blocks the new ones take the place of: rows of first, last, and first and last of the new.
+
+    Groups that meet become one; returns how many there are. One pass over the first `count` groups.
+    """
+    used = n = 0
+    for g in range(count):
+        pieces = groups[g, PIECES]
+        if pieces == IN_PLACE:
+            continue
+        if n == 0 or found[n - 1, 1] != groups[g, FIRST]:
+            found[n, 0], found[n, 2] = groups[g, FIRST], used
+            n += 1
+        used += pieces
+        found[n - 1, 1], found[n - 1, 3] = groups[g, LAST], used
+    return n

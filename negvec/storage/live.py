@@ -335,7 +335,7 @@ class LiveIndex(Windowed):
         if reshaped or version.stamp != clock:
             table = np.empty((rows * 9 // 8 + 16, kernels.blocks.TABLE_WORDS), np.uint64)
         if fresh or table is not version.table:
-            blocks = _spliced(blocks[: version.rows], groups[:count], fresh)
+            blocks = _spliced(blocks, version.rows, groups[:count], fresh)
         changed = Version(blocks, table, rows, version.size + added - removed, clock)
         done = np.zeros(1, np.int64)
         try:
@@ -395,14 +395,15 @@ def _addresses(blocks: list[Words]) -> Indices:
     return np.fromiter(start_of, np.int64, len(blocks))
 
 
-def _spliced(blocks: list[Words], groups: Indices, fresh: list[Words]) -> list[Words]:
-    """A new list of blocks, in which the fresh ones stand for those of their groups."""
-    plans = kernels.plans
+def _spliced(blocks: list[Words], rows: int, groups: Indices, fresh: list[Words]) -> list[Words]:
+    """A new list of the first `rows` blocks, in which the fresh ones stand for those of their groups."""
+    splices = np.empty((len(groups), kernels.plans.SPLICE_WORDS), np.int64)
+    count = kernels.plans.splices(groups, len(groups), splices)
     kept: list[Words] = []
-    at = used = 0
-    for first, last, pieces in groups[:, [plans.FIRST, plans.LAST, plans.PIECES]].tolist():
-        if pieces != plans.IN_PLACE:
-            kept += blocks[at:first]
-            kept += fresh[used : used + pieces]
-            at, used = last, used + pieces
-    return kept + blocks[at:]
+    at = 0
+    for first, last, start, stop in splices[:count].tolist():
+        kept += blocks[at:first]
+        kept += fresh[start:stop]
+        at = last
+    kept += blocks[at:rows]
+    return kept
