@@ -2,10 +2,10 @@
 
 The usual input is sorted already, which `negvec.kernels.checks` finds out in one pass. Else `arrange` finds the order,
 in which `gather` then moves each item once. An item is compared as five words, its timestamp and those of its id. Where
-timestamps do not ascend or descend as they are, items are told apart by the first word in which they differ: its upper
-bits and the item's row make one uint64, and those are sorted by radix, two passes over as many bits as tell that many
-items apart. What still ties is sorted by insertion where it is short, else in the same way from the next bits on. The
-cost does not depend on how far from sorted the input is, and has no quadratic case.
+timestamps do not ascend or descend as they are, items are told apart by the first word in which they differ: as much of
+it as there is room for makes one uint64 with the item's row, and those are sorted by radix, three passes over as many
+bits as tell so many items apart. What still ties is sorted by insertion where it is short, else in the same way over
+again. The cost does not depend on how far from sorted the input is, and has no quadratic case.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from negvec.kernels._jit import INT, OUT_WORD_ROWS, OUT_WORDS, VOID, WORD_ROWS, 
 from negvec.kernels.addresses import address_of, prefetch
 from negvec.kernels.words import byte_swap, compare_ids, copy_row
 
-LARGEST_DIGIT = 12  # bits; 4096 counters leave room in the first-level cache
-SPARE_BITS = 2  # beyond those that number the items: of items at random a fifth then tie with another
-SHORT_RUN = 24  # items up to which insertion beats two more passes
+DIGITS = 3  # passes over the keys
+LARGEST_DIGIT = 10  # bits; at 11 a pass, and two of them, take twice as long: to more places than caches have ways for
+SPARE_BITS = 6  # beyond those that number the items: of items at random one in sixty then ties with another
+SHORT_RUN = 24  # items up to which insertion beats three more passes
 AHEAD = 64  # items on their way from memory at once: at random places, with fewer it idles
 
 WORDS_OF_ITEM = 5  # the timestamp first
@@ -60,38 +61,26 @@ def _compare(created_at: Column, ids: Column, left: int, right: int) -> int:
 
 
 @device
-def _sort_by_bits(keys: Column, spare: Column, counters: Column, start: int, stop: int, low: int, bits: int) -> None:
-    """Sort keys[start:stop] by `bits` bits from bit `low` on, stably, in two passes: there and back again."""
-    digit_bits = (bits + 1) // 2
-    first, second = np.uint64(low), np.uint64(low + digit_bits)
-    mask = np.uint64((1 << digit_bits) - 1)
-    for digit in range(1 << digit_bits):
-        counters[0, digit] = 0
-        counters[1, digit] = 0
-    for row in range(start, stop):
-        key = keys[row]
-        counters[0, (key >> first) & mask] += 1
-        counters[1, (key >> second) & mask] += 1
-    before, before_too = start, start
-    for digit in range(1 << digit_bits):
-        count = counters[0, digit]
-        counters[0, digit] = before
+def _sort_by_digit(
+    keys: Column, sorted_keys: Column, counters: Column, start: int, stop: int, low: int, bits: int
+) -> None:
+    """Write keys[start:stop], sorted by `bits` bits from bit `low` on, stably, to the same places of another column."""
+    shift, mask = np.uint64(low), np.uint64((1 << bits) - 1)
+    for digit in range(1 << bits):
+        counters[digit] = 0
+    for place in range(start, stop):
+        counters[(keys[place] >> shift) & mask] += 1
+    before = start
+    for digit in range(1 << bits):
+        count = counters[digit]
+        counters[digit] = before
         before += count
-        count = counters[1, digit]
-        counters[1, digit] = before_too
-        before_too += count
-    for row in range(start, stop):
-        key = keys[row]
-        digit = (key >> first) & mask
-        place = counters[0, digit]
-        counters[0, digit] = place + 1
-        spare[place] = key
-    for row in range(start, stop):
-        key = spare[row]
-        digit = (key >> second) & mask
-        place = counters[1, digit]
-        counters[1, digit] = place + 1
-        keys[place] = key
+    for place in range(start, stop):
+        key = keys[place]
+        digit = (key >> shift) & mask
+        to = counters[digit]
+        counters[digit] = to + 1
+        sorted_keys[to] = key
 
 
 @device
@@ -225,7 +214,7 @@ def arrange(created_at: Column, ids: Column, places: Column, spare: Column) -> i
     n = len(created_at)
     row_bits = max(_bits(np.uint64(n)), 1)
     mask = np.uint64((1 << row_bits) - 1)
-    counters = np.empty((2, 1 << LARGEST_DIGIT), np.int64)
+    counters = np.empty(1 << LARGEST_DIGIT, np.int64)
     runs = np.empty((n // SHORT_RUN + 1, 3), np.int64)  # long runs still to be sorted: start, stop, level
     pending, repeats = _in_order_of_time(created_at, ids, places, runs, row_bits)
     while pending > 0:
@@ -238,22 +227,27 @@ def arrange(created_at: Column, ids: Column, places: Column, spare: Column) -> i
             repeats += stop - start - 1
             continue
         bits = _make_keys(created_at, ids, places, spare, start, stop, level, smallest, span, row_bits)
-        told = min(_bits(np.uint64(stop - start)) + SPARE_BITS, 2 * LARGEST_DIGIT, bits)
+        told = min(_bits(np.uint64(stop - start)) + SPARE_BITS, DIGITS * LARGEST_DIGIT, bits)
+        digit = (told + DIGITS - 1) // DIGITS
         low = row_bits + bits - told
-        _sort_by_bits(places, spare, counters, start, stop, low, told)
+        _sort_by_digit(places, spare, counters, start, stop, low, digit)
+        _sort_by_digit(spare, places, counters, start, stop, low + digit, digit)
+        _sort_by_digit(places, spare, counters, start, stop, low + 2 * digit, digit)
         first, shift = start, np.uint64(low)
         while first < stop:
-            key, last = places[first] >> shift, first + 1
-            while last < stop and places[last] >> shift == key:
+            key, last = spare[first] >> shift, first + 1
+            if last == stop or spare[last] >> shift != key:
+                places[first] = spare[first] & mask
+                first = last
+                continue
+            while last < stop and spare[last] >> shift == key:
                 last += 1
-            if last - first == 1:
-                places[first] &= mask
-            elif last - first <= SHORT_RUN:
-                repeats += _sort_short_run(created_at, ids, places, first, last, row_bits)
-            else:
-                for place in range(first, last):
-                    places[place] &= mask
+            if last - first > SHORT_RUN:
                 pending = _note(runs, pending, first, last, level)
+            else:
+                repeats += _sort_short_run(created_at, ids, spare, first, last, row_bits)
+            for place in range(first, last):
+                places[place] = spare[place] & (mask | REPEAT)
             first = last
     if repeats == 0:
         return n

@@ -23,13 +23,11 @@ from negvec.items import ID_SIZE, INFINITY, Timestamps, as_columns, from_events,
 from negvec.storage.arguments import as_words
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.snapshot import Snapshot, Version
+from negvec.storage.sorting import AS_THEY_LIE, gathered, rows_in_order
 from negvec.storage.window import Progress, Window, Windowed
 
 SMALL_WRITE = 1024
 """Items up to which a write is done in place, while a snapshot has to wait: a millisecond if all are far apart."""
-
-_AS_THEY_LIE = np.empty(0, np.uint64)
-"""As places of items: they are sorted already. (There is no write of no items.)"""
 
 _Flags = npt.NDArray[np.uint8]
 
@@ -157,7 +155,7 @@ class LiveIndex(Windowed):
             raise TypeError(f"add is a column of bool, not {flags.dtype}")
         if flags.shape != timestamps.shape:
             raise ValueError(f"add has the shape {flags.shape} for {len(timestamps)} items")
-        return self._write(*_last_of_each(timestamps, as_words(checked), flags.astype(np.uint8)), _AS_THEY_LIE)
+        return self._write(*_last_of_each(timestamps, as_words(checked), flags.astype(np.uint8)), AS_THEY_LIE)
 
     # ---- reads
 
@@ -263,7 +261,7 @@ class LiveIndex(Windowed):
 
     def _write_all(self, created_at: Timestamps, ids: Bytes, add: bool) -> int:
         timestamps, words = np.require(created_at, requirements=["A"]), as_words(ids)
-        places = _places(timestamps, words)
+        places = rows_in_order(timestamps, words)
         count = len(places) if len(places) else len(timestamps)
         changes = self._write(timestamps, words, np.full(count, add, np.uint8), places)
         return changes.added if add else changes.removed
@@ -292,13 +290,13 @@ class LiveIndex(Windowed):
         if add.all() and kernels.plans.follows(table, rows, size, created_at, words, first):
             return self._append(version, clock, created_at, words, places)
         if len(places):
-            created_at, words = _gathered(created_at, words, places)
+            created_at, words = gathered(created_at, words, places)
         if rows:
             return self._edit(version, clock, created_at, words, add)
         created_at, words = created_at[add != 0], words[add != 0]
         if not len(created_at):
             return Changes(0, 0)
-        return self._append(version, clock, created_at, words, _AS_THEY_LIE)
+        return self._append(version, clock, created_at, words, AS_THEY_LIE)
 
     def _append(self, version: Version, clock: int, created_at: Timestamps, words: Words, places: Words) -> Changes:
         """Add items that follow the last."""
@@ -354,24 +352,6 @@ def _item(created_at: Any, item_id: bytes | str) -> tuple[int, Words]:
         return created_at, np.frombuffer(item_id, np.uint64)
     timestamps, ids = as_columns([created_at], [item_id])  # says what is wrong, or takes other types
     return int(timestamps[0]), as_words(ids)[0]
-
-
-def _places(created_at: Timestamps, words: Words) -> Words:
-    """The rows of the items in order, each of them once; none where they are so as they lie."""
-    n = len(created_at)
-    found = np.zeros(2, np.int64)
-    kernels.checks.inspect(created_at, words, 0, n, found)
-    if not found.any():
-        return _AS_THEY_LIE
-    places, spare = np.empty((2, n), np.uint64)
-    return places[: kernels.order.arrange(created_at, words, places, spare)]
-
-
-def _gathered(created_at: Timestamps, words: Words, places: Words) -> tuple[Timestamps, Words]:
-    """The items of the rows `places`."""
-    sorted_at, sorted_words = np.empty(len(places), np.uint64), np.empty((len(places), 4), np.uint64)
-    kernels.order.gather(created_at, words, places, sorted_at, sorted_words)
-    return sorted_at, sorted_words
 
 
 def _last_of_each(created_at: Timestamps, words: Words, add: _Flags) -> tuple[Timestamps, Words, _Flags]:

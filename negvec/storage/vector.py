@@ -19,6 +19,7 @@ from negvec.storage.arguments import as_bounds, as_indices, as_ranges, as_words
 from negvec.storage.fingerprints import fingerprints
 from negvec.storage.pieces import Piece
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
+from negvec.storage.sorting import gathered, rows_in_order
 from negvec.storage.window import Windowed
 
 MOST_ITEMS = 2**32 - 1  # rows are sorted in one word with the bits that tell items apart
@@ -128,16 +129,11 @@ class Vector(Windowed):
             raise ValueError(f"{n} items are more than one storage can sort ({MOST_ITEMS})")
         words = as_words(ids)
         created_at = np.require(created_at, np.uint64, ["C", "A"])
-        found = np.zeros(2, np.int64)
-        kernels.checks.inspect(created_at, words, 0, n, found)
-        if found.any():
-            places, spare = np.empty(n, np.uint64), np.empty(n, np.uint64)
-            kept = kernels.order.arrange(created_at, words, places, spare)
-            del spare  # before as much is asked for again
-            sorted_at, sorted_words = np.empty(kept, np.uint64), np.empty((kept, 4), np.uint64)
-            kernels.order.gather(created_at, words, places[:kept], sorted_at, sorted_words)
-            created_at, words, copy = sorted_at, sorted_words, False
-            self.repeats = n - kept
+        places = rows_in_order(created_at, words)
+        if len(places):
+            self.repeats = n - len(places)
+            created_at, words = gathered(created_at, words, places)
+            copy = False
         self._keep(created_at, words, copy)
 
     def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
