@@ -87,28 +87,28 @@ def _sort_by_digit(
 def _sort_short_run(created_at: Column, ids: Column, keys: Column, start: int, stop: int, row_bits: int) -> int:
     """Sort keys by insertion, leave of each its row, the lowest bits, and mark repeats; returns how many those are."""
     shift, mask = np.uint64(row_bits), np.uint64((1 << row_bits) - 1)
+    repeats = 0
     for place in range(start + 1, stop):
         own, to = keys[place], place
         while to > start:
             other = keys[to - 1]
             if other >> shift == own >> shift:
-                if _compare(created_at, ids, _as_row(other & mask), _as_row(own & mask)) <= 0:
+                order = _compare(created_at, ids, _as_row(other & mask), _as_row(own & mask))
+                if order <= 0:
+                    repeats += order == 0
                     break
             elif other < own:
                 break
             keys[to] = other
             to -= 1
         keys[to] = own
-    repeats = 0
     before = keys[start]
-    keys[start] = before & mask
-    for place in range(start + 1, stop):
+    for place in range(start, stop):
         own = keys[place]
         keys[place] = own & mask
-        ties = before >> shift == own >> shift
+        ties = repeats > 0 and place > start and before >> shift == own >> shift
         if ties and _compare(created_at, ids, _as_row(before & mask), _as_row(own & mask)) == 0:
             keys[place] |= REPEAT
-            repeats += 1
         before = own
     return repeats
 
