@@ -29,6 +29,8 @@ from negvec.storage.window import Progress, Window, Windowed
 SMALL_WRITE = 1024
 """Items up to which a write is done in place, while a snapshot has to wait: a millisecond if all are far apart."""
 
+_NO_ADDRESSES: Indices = np.empty(0, np.int64)
+
 _Flags = npt.NDArray[np.uint8]
 
 
@@ -369,6 +371,8 @@ def _fresh(count: int) -> list[Words]:
 
 
 def _addresses(blocks: list[Words]) -> Indices:
+    if not blocks:
+        return _NO_ADDRESSES
     # NumPy's own ways to an address make a dict or an object for each: five times as long as this, or as a block takes.
     memory: Any = blocks
     start_of = map(ctypes.addressof, map(ctypes.c_char.from_buffer, memory))
