@@ -12,6 +12,7 @@ from negvec.workloads import Side, pair
 from .runs import N
 
 BATCH = 1000  # items of a write
+SINGLY = 100_000  # items that are written one at a time, at most: a fifth of a second and more
 
 
 def filled(side: Side, batch: int = BATCH) -> negvec.LiveIndex:
@@ -22,30 +23,68 @@ def filled(side: Side, batch: int = BATCH) -> negvec.LiveIndex:
     return live
 
 
-class Fill:
-    """All items of a side, a thousand at a time."""
+ORDERS = ("ascending", "descending", "random", "all at one second")
+BATCHES = {f"{batch:,}": batch for batch in (BATCH, 10_000, 100_000) if batch < N} | {"all at once": N}
 
-    params = ("ascending", "descending", "random", "all at one second")
+
+def ordered(order: str) -> Side:
+    """Items of as many seconds, in ascending or descending or random order; or of one second."""
+    side = pair("contiguous", N).ours
+    count = len(side.ids)
+    created_at = side.created_at[0] + np.arange(count, dtype=np.uint64)
+    if order == "descending":
+        created_at = created_at[::-1].copy()
+    elif order == "random":
+        created_at = created_at[np.random.default_rng(1).permutation(count)]
+    elif order == "all at one second":
+        created_at[:] = created_at[0]
+    return Side(created_at, side.ids)
+
+
+class Fill:
+    """All items of a side, so many at a time. What is asked of them is their ratio to ascending ones, 3 at most.
+
+    (Not of random order, and of one second, in batches: each item of those has a place of its own to be found.)
+    """
+
+    params = (ORDERS, list(BATCHES))
+    param_names = ("order", "items of a write")
+
+    def setup(self, order: str, batch: str) -> None:
+        self.side, self.batch = ordered(order), BATCHES[batch]
+        live, count = filled(self.side, self.batch), len(self.side.ids)
+        assert live.fingerprint(0, count // 2) == negvec.seal(*self.side).fingerprint(0, count // 2)
+
+    def time_fill(self, order: str, batch: str) -> None:
+        filled(self.side, self.batch)
+
+    def track_bytes_an_item(self, order: str, batch: str) -> float:
+        return filled(self.side, self.batch).nbytes / len(self.side.ids)
+
+    track_bytes_an_item.unit = "bytes"  # type: ignore[attr-defined]
+
+
+class FillSingly:
+    """The first items of a side, one at a time."""
+
+    params = (ORDERS,)
     param_names = ("order",)
 
     def setup(self, order: str) -> None:
-        side = pair("contiguous", N).ours
-        rows = np.arange(len(side.ids))
-        if order == "random":
-            rows = np.random.default_rng(1).permutation(len(rows))
-        created_at = np.zeros_like(side.created_at) if order == "all at one second" else side.created_at[rows]
-        self.side = Side(created_at, side.ids[rows])
-        if order == "descending":
-            self.side = Side(self.side.created_at[::-1].copy(), self.side.ids[::-1].copy())
-        assert filled(self.side).fingerprint(0, len(rows)) == negvec.seal(*side).fingerprint(0, len(rows))
+        side = ordered(order)
+        self.items = [
+            (int(at), id.tobytes()) for at, id in zip(side.created_at[:SINGLY], side.ids[:SINGLY], strict=True)
+        ]
+        assert len(self.fill()) == len(self.items)
+
+    def fill(self) -> negvec.LiveIndex:
+        live = negvec.LiveIndex()
+        for item in self.items:
+            live.insert(*item)
+        return live
 
     def time_fill(self, order: str) -> None:
-        filled(self.side)
-
-    def track_bytes_an_item(self, order: str) -> float:
-        return filled(self.side).nbytes / len(self.side.ids)
-
-    track_bytes_an_item.unit = "bytes"  # type: ignore[attr-defined]
+        self.fill()
 
 
 class Write:

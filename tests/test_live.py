@@ -257,6 +257,33 @@ def test_items_one_at_a_time_to_the_last_and_out_again(order: str) -> None:
     assert_equal(live, set())
 
 
+@pytest.mark.parametrize("order", ["ascending", "descending", "random", "repeated"])
+@pytest.mark.parametrize("size", [1000, 2500, 9000], ids=["small batches", "large batches", "at once"])
+@pytest.mark.parametrize("seconds", [1, 300, 9000])
+def test_batches_in_any_order_are_the_same_set(order: str, size: int, seconds: int) -> None:
+    """Ids say nothing of the order in which they come, as those of events do not."""
+    some = random.Random(seconds)
+    items = sorted((5 + k * seconds // 9000, some.randbytes(32)) for k in range(9000))
+    truth = set(items)
+    if order == "descending":
+        items.reverse()
+    elif order == "random":
+        some.shuffle(items)
+    elif order == "repeated":
+        items = [item for k, item in enumerate(items) for _ in range(1 + k % 3)]
+        some.shuffle(items)
+    live, held = negvec.LiveIndex(), []
+    for start in range(0, len(items), size):
+        before = set(items[:start])
+        batch = items[start : start + size]
+        assert live.insert(*columns(batch)) == len(set(batch) - before)
+        held.append((live.snapshot(), before | set(batch)))
+    assert_equal(live, truth)
+    for storage, then in held:
+        assert items_of(storage) == sorted(then)
+    assert live.nbytes <= 90 * len(truth) + 2 * 8 * kernels.blocks.BLOCK_WORDS
+
+
 @pytest.mark.parametrize("every", [2, 7, 100, 300])
 @pytest.mark.parametrize("size", [1, 50, 20_000], ids=["singly", "batches", "at once"])
 def test_room_stays_in_proportion_to_the_items_that_are_left(every: int, size: int) -> None:

@@ -38,6 +38,7 @@ from negvec.kernels.blocks import (
     sum_before,
     sum_of_row,
 )
+from negvec.kernels.order import AHEAD, fetch_item, row_at
 from negvec.kernels.plans import (
     CHANGES,
     END,
@@ -101,24 +102,48 @@ def _set_row(table: Column, row: int, block: Address, start: Word, stamp: int, t
     table[row, SUM + 3] = total[3]
 
 
-@kernel(VOID, OUT_WORD_ROWS, INT, INT, INT, WORDS, WORD_ROWS, INTS)
-def append(table: Column, rows: int, size: int, stamp: int, created_at: Column, ids: Column, fresh: Column) -> None:
-    """Write sorted items that follow the last to its block, and what that has no room for to `fresh` blocks.
-
-    Only what lies behind is written to: rows of the table from `rows` on, and the last block behind its last item.
-    """
+@device
+def _put_given(
+    block: Address, to: int, created_at: Column, ids: Column, places: Column, start: int, count: int
+) -> None:
+    """Copy given items to place `to` of a block: those from `start` on, in the order of `places` if there are any."""
     at, of_ids = address_of(created_at), address_of(ids)
-    done, m = 0, len(created_at)
+    if len(places) == 0:
+        put_items(block, to, at + 8 * start, of_ids + 32 * start, count)
+        return
+    for k in range(count):
+        if start + k + AHEAD < len(places):
+            fetch_item(created_at, ids, row_at(places, start + k + AHEAD))
+        item = row_at(places, start + k)
+        put_word(block + 8 * (to + k), created_at[item])
+        id = block + IDS + 32 * (to + k)
+        put_word(id, ids[item, 0])
+        put_word(id + 8, ids[item, 1])
+        put_word(id + 16, ids[item, 2])
+        put_word(id + 24, ids[item, 3])
+
+
+@kernel(VOID, OUT_WORD_ROWS, INT, INT, INT, WORDS, WORD_ROWS, WORDS, INTS)
+def append(
+    table: Column, rows: int, size: int, stamp: int, created_at: Column, ids: Column, places: Column, fresh: Column
+) -> None:
+    """Write items that follow the last to its block, and what that has no room for to `fresh` blocks.
+
+    The items are sorted as they lie, or in the order of the rows `places` (see `order.arrange`) if there are any.
+    Only what lies behind is written to: rows of the table from `rows` on, and the last block behind its last item.
+    One pass over the items.
+    """
+    done, m = 0, len(places) if len(places) > 0 else len(created_at)
     if rows > 0:
         count = count_of(table, rows, size, rows - 1)
         block = np.int64(table[rows - 1, ADDRESS])
         done = min(m, CAPACITY - count)
-        put_items(block, count, at, of_ids, done)
+        _put_given(block, count, created_at, ids, places, 0, done)
         sum_up(block, count, count + done)
     for row in range(rows, rows + len(fresh)):
         total = sum_before(table, row - 1, CAPACITY, CAPACITY) if row > 0 else nothing()
         block, count = fresh[row - rows], min(m - done, CAPACITY)
-        put_items(block, 0, at + 8 * done, of_ids + 32 * done, count)
+        _put_given(block, 0, created_at, ids, places, done, count)
         sum_up(block, 0, count)
         _set_row(table, row, block, size + done, stamp, total)
         done += count

@@ -1,135 +1,279 @@
 """Sorting items by (created_at, id as unsigned bytes).
 
-The usual input is sorted already, which `negvec.kernels.checks` finds out in one pass. Else `sort` does: where the
-timestamps do not ascend as they are, by a radix sort (stable, 11 bits a pass, over the bits in which timestamps differ
-at all: two passes for a set that spans a month of seconds) after which ids are moved once; and then by id where
-timestamps tie: runs of a few items by insertion, long runs by the same radix sort, eight bytes of the id at a time. The
-cost does not depend on how far from sorted the input is, and has no quadratic case.
+The usual input is sorted already, which `negvec.kernels.checks` finds out in one pass. Else `arrange` finds the order,
+in which `gather` then moves each item once. An item is compared as five words, its timestamp and those of its id. Where
+timestamps do not ascend or descend as they are, items are told apart by the first word in which they differ: as much of
+it as there is room for makes one uint64 with the item's row, and those are sorted by radix, three passes over as many
+bits as tell so many items apart. What still ties is sorted by insertion where it is short, else in the same way over
+again. The cost does not depend on how far from sorted the input is, and has no quadratic case.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from negvec.kernels._jit import OUT_WORD_ROWS, OUT_WORDS, VOID, WORD_ROWS, WORDS, Column, device, kernel
-from negvec.kernels.words import byte_swap, compare_ids, copy_bytes, copy_row
+from negvec.kernels._jit import INT, OUT_WORD_ROWS, OUT_WORDS, VOID, WORD_ROWS, WORDS, Column, Word, device, kernel
+from negvec.kernels.addresses import address_of, prefetch
+from negvec.kernels.words import byte_swap, compare_ids, copy_row
 
-DIGIT_BITS = 11  # 2048 counters fit the first-level cache
-ID_SIZE = 32
-SHORT_RUN = 128  # ids up to which insertion beats six radix passes over 2048 counters
+DIGITS = 3  # passes over the keys
+LARGEST_DIGIT = 10  # bits; at 11 a pass, and two of them, take twice as long: to more places than caches have ways for
+SPARE_BITS = 6  # beyond those that number the items: of items at random one in sixty then ties with another
+SHORT_RUN = 24  # items up to which insertion beats three more passes
+AHEAD = 64  # items on their way from memory at once: at random places, with fewer it idles
+
+WORDS_OF_ITEM = 5  # the timestamp first
+REPEAT = np.uint64(1 << 63)  # marks, in place of its row, an item that equals the one before
 
 
 @device
-def _radix_sort(
-    keys: Column, places: Column, spare_keys: Column, spare_places: Column, counters: Column, start: int, stop: int
+def _bits(number: Word) -> int:
+    """How many bits a number has."""
+    bits = 0
+    while number:
+        number >>= np.uint64(1)
+        bits += 1
+    return bits
+
+
+@device
+def _as_row(place: Word) -> int:
+    row: int = np.int64(place)
+    return row
+
+
+@device
+def row_at(places: Column, place: int) -> int:
+    return _as_row(places[place])
+
+
+@device
+def _word(created_at: Column, ids: Column, row: int, level: int) -> Word:
+    return created_at[row] if level == 0 else byte_swap(ids[row, level - 1])
+
+
+@device
+def _compare(created_at: Column, ids: Column, left: int, right: int) -> int:
+    """-1, 0 or 1 as item `left` is before, equal to or after item `right`."""
+    if created_at[left] != created_at[right]:
+        return -1 if created_at[left] < created_at[right] else 1
+    return compare_ids(ids, left, right)
+
+
+@device
+def _sort_by_digit(
+    keys: Column, sorted_keys: Column, counters: Column, start: int, stop: int, low: int, bits: int
 ) -> None:
-    """Sort keys[start:stop] with their places, stably, least significant digit first."""
-    smallest = largest = keys[start]
-    for row in range(start + 1, stop):
-        smallest = min(smallest, keys[row])
-        largest = max(largest, keys[row])
-    span = largest - smallest
-    mask = np.uint64((1 << DIGIT_BITS) - 1)
-    shift = np.uint64(0)
-    swapped = False
-    while shift < np.uint64(64) and (span >> shift) > np.uint64(0):
-        source, target = (spare_keys, keys) if swapped else (keys, spare_keys)
-        from_places, to_places = (spare_places, places) if swapped else (places, spare_places)
-        for digit in range(len(counters)):
-            counters[digit] = 0
-        for row in range(start, stop):
-            counters[((source[row] - smallest) >> shift) & mask] += 1
-        total = start
-        for digit in range(len(counters)):
-            count = counters[digit]
-            counters[digit] = total
-            total += count
-        for row in range(start, stop):
-            digit = ((source[row] - smallest) >> shift) & mask
-            place = counters[digit]
-            counters[digit] = place + 1
-            target[place] = source[row]
-            to_places[place] = from_places[row]
-        swapped = not swapped
-        shift += np.uint64(DIGIT_BITS)
-    if swapped:
-        for row in range(start, stop):
-            keys[row] = spare_keys[row]
-            places[row] = spare_places[row]
+    """Write keys[start:stop], sorted by `bits` bits from bit `low` on, stably, to the same places of another column."""
+    shift, mask = np.uint64(low), np.uint64((1 << bits) - 1)
+    for digit in range(1 << bits):
+        counters[digit] = 0
+    for place in range(start, stop):
+        counters[(keys[place] >> shift) & mask] += 1
+    before = start
+    for digit in range(1 << bits):
+        count = counters[digit]
+        counters[digit] = before
+        before += count
+    for place in range(start, stop):
+        key = keys[place]
+        digit = (key >> shift) & mask
+        to = counters[digit]
+        counters[digit] = to + 1
+        sorted_keys[to] = key
 
 
 @device
-def _insertion_sort(ids: Column, start: int, stop: int) -> None:
-    for row in range(start + 1, stop):
-        place = row
-        while place > start and compare_ids(ids, place - 1, place) > 0:
-            for k in range(4):
-                word = ids[place, k]
-                ids[place, k] = ids[place - 1, k]
-                ids[place - 1, k] = word
-            place -= 1
+def _sort_short_run(created_at: Column, ids: Column, keys: Column, start: int, stop: int, row_bits: int) -> int:
+    """Sort keys by insertion, leave of each its row, the lowest bits, and mark repeats; returns how many those are."""
+    shift, mask = np.uint64(row_bits), np.uint64((1 << row_bits) - 1)
+    repeats = 0
+    for place in range(start + 1, stop):
+        own, to = keys[place], place
+        while to > start:
+            other = keys[to - 1]
+            if other >> shift == own >> shift:
+                order = _compare(created_at, ids, _as_row(other & mask), _as_row(own & mask))
+                if order <= 0:
+                    repeats += order == 0
+                    break
+            elif other < own:
+                break
+            keys[to] = other
+            to -= 1
+        keys[to] = own
+    before = keys[start]
+    for place in range(start, stop):
+        own = keys[place]
+        keys[place] = own & mask
+        ties = repeats > 0 and place > start and before >> shift == own >> shift
+        if ties and _compare(created_at, ids, _as_row(before & mask), _as_row(own & mask)) == 0:
+            keys[place] |= REPEAT
+        before = own
+    return repeats
 
 
 @device
-def _sort_long_run(ids: Column, start: int, stop: int, counters: Column) -> None:
-    """Sort a long run of ids: by its first eight bytes, then the runs that still tie by the next eight."""
-    n = stop - start
-    keys, spare_keys = np.empty(n, np.uint64), np.empty(n, np.uint64)
-    places, spare_places = np.empty(n, np.uint32), np.empty(n, np.uint32)
-    moved = np.empty((n, 4), np.uint64)
-    tied = np.zeros(n + 1, np.uint8)  # tied[i]: item i equals item i - 1 in all words so far
-    for row in range(1, n):
-        tied[row] = 1
-    for level in range(4):
-        first = 0
-        while first < n:
-            last = first + 1
-            while tied[last]:
-                last += 1
-            if 1 < last - first <= SHORT_RUN:
-                _insertion_sort(ids, start + first, start + last)
-                for row in range(first + 1, last):
-                    tied[row] = 0  # in order, and not to be looked at again
-            elif last - first > 1:
-                for row in range(first, last):
-                    keys[row] = byte_swap(ids[start + row, level])
-                    places[row] = row
-                _radix_sort(keys, places, spare_keys, spare_places, counters, first, last)
-                for row in range(first, last):
-                    copy_row(moved, row, ids, start + places[row])
-                for row in range(first, last):
-                    copy_row(ids, start + row, moved, row)
-                for row in range(first + 1, last):
-                    tied[row] = keys[row] == keys[row - 1]
-            first = last
+def _note(runs: Column, pending: int, start: int, stop: int, level: int) -> int:
+    runs[pending, 0], runs[pending, 1], runs[pending, 2] = start, stop, level
+    return pending + 1
 
 
-@kernel(VOID, WORDS, WORD_ROWS, OUT_WORDS, OUT_WORD_ROWS)
-def sort(created_at: Column, ids: Column, sorted_at: Column, sorted_ids: Column) -> None:
-    """Write the items, sorted, to `sorted_at` (n,) and `sorted_ids` (n, 4); n < 2^32. O(n)."""
+@device
+def _in_order_of_time(created_at: Column, ids: Column, places: Column, runs: Column, row_bits: int) -> tuple[int, int]:
+    """Begin with rows as they are, or from behind where timestamps descend; returns long runs noted, and repeats."""
     n = len(created_at)
-    counters = np.empty(1 << DIGIT_BITS, np.int64)
-    ascending = True
+    ascending = descending = True
+    for row in range(1, n):
+        ascending = ascending and created_at[row - 1] <= created_at[row]
+        descending = descending and created_at[row - 1] >= created_at[row]
+    backwards = descending and not ascending
     for row in range(n):
-        sorted_at[row] = created_at[row]
-        ascending = ascending and (row == 0 or created_at[row - 1] <= created_at[row])
-    if ascending:
-        copy_bytes(sorted_ids, 0, ids, 0, n * ID_SIZE)
-    else:
-        places, spare_places = np.empty(n, np.uint32), np.empty(n, np.uint32)
-        spare_keys = np.empty(n, np.uint64)
-        for row in range(n):
-            places[row] = row
-        _radix_sort(sorted_at, places, spare_keys, spare_places, counters, 0, n)
-        for row in range(n):
-            copy_row(sorted_ids, row, ids, places[row])
-    first = 0
+        places[row] = n - 1 - row if backwards else row
+    if not (ascending or descending):
+        return _note(runs, 0, 0, n, 0), 0
+    if ascending and descending and n > SHORT_RUN:
+        return _note(runs, 0, 0, n, 1), 0
+    pending = repeats = first = 0
     while first < n:
-        last = first + 1
-        while last < n and sorted_at[last] == sorted_at[first]:
+        at, last = created_at[row_at(places, first)], first + 1
+        while last < n and created_at[row_at(places, last)] == at:
             last += 1
         if last - first > SHORT_RUN:
-            _sort_long_run(sorted_ids, first, last, counters)
+            pending = _note(runs, pending, first, last, 1)
         elif last - first > 1:
-            _insertion_sort(sorted_ids, first, last)
+            repeats += _sort_short_run(created_at, ids, places, first, last, row_bits)
         first = last
+    return pending, repeats
+
+
+@device
+def _differing_word(
+    created_at: Column, ids: Column, places: Column, words: Column, start: int, stop: int, level: int
+) -> tuple[int, Word, Word]:
+    """The first word from `level` on in which items differ, or WORDS_OF_ITEM, its least value and its span.
+
+    `words` gets that word of each.
+    """
+    while level < WORDS_OF_ITEM:
+        smallest = largest = _word(created_at, ids, row_at(places, start), level)
+        for place in range(start, stop):
+            word = _word(created_at, ids, row_at(places, place), level)
+            words[place] = word
+            smallest = min(smallest, word)
+            largest = max(largest, word)
+        if smallest != largest:
+            return level, smallest, largest - smallest
+        level += 1
+    return level, np.uint64(0), np.uint64(0)
+
+
+@device
+def _make_keys(
+    created_at: Column,
+    ids: Column,
+    places: Column,
+    words: Column,
+    start: int,
+    stop: int,
+    level: int,
+    smallest: Word,
+    span: Word,
+    row_bits: int,
+) -> int:
+    """Put above the row of each item as much of its word as there is room for; returns how many bits that are at most.
+
+    Where many items tie in that word, the one after it has a say. Words are scaled so that keys take 13 of 16 parts of
+    what their bits can say: at a power of two, as timestamps that are evenly spaced may have, what is sorted would go
+    to places at distances that all share a few lines of the cache (three times as slow).
+    """
+    key_bits, above = 63 - row_bits, np.uint64(row_bits)
+    less = np.uint64(max(_bits(span) - key_bits + 1, 0))
+    most = (span >> less) + np.uint64(1)
+    scale = (np.uint64(13) << np.uint64(key_bits - 4)) // most
+    if _bits(span) <= min(_bits(np.uint64(stop - start)), key_bits - 1) and level + 1 < WORDS_OF_ITEM:
+        scale = min(scale, np.uint64((1 << 32) - 1))
+        for place in range(start, stop):
+            following = _word(created_at, ids, row_at(places, place), level + 1) >> np.uint64(32)
+            key = (words[place] - smallest) * scale + ((following * scale) >> np.uint64(32))
+            places[place] |= key << above
+    else:
+        scale = max(scale, np.uint64(1))
+        for place in range(start, stop):
+            places[place] |= (((words[place] - smallest) >> less) * scale) << above
+    return _bits(most * scale)
+
+
+@kernel(INT, WORDS, WORD_ROWS, OUT_WORDS, OUT_WORDS)
+def arrange(created_at: Column, ids: Column, places: Column, spare: Column) -> int:
+    """Write to `places`, (n,), the rows of the items in order, without repeats; returns how many. n < 2^32. O(n).
+
+    `spare`, (n,), is for what is between. Each long run of items that tie is looked at from the word on in which they
+    do, and loses at each look seven bits or more of its span.
+    """
+    n = len(created_at)
+    row_bits = max(_bits(np.uint64(n)), 1)
+    mask = np.uint64((1 << row_bits) - 1)
+    counters = np.empty(1 << LARGEST_DIGIT, np.int64)
+    runs = np.empty((n // SHORT_RUN + 1, 3), np.int64)  # long runs still to be sorted: start, stop, level
+    pending, repeats = _in_order_of_time(created_at, ids, places, runs, row_bits)
+    while pending > 0:
+        pending -= 1
+        start, stop = runs[pending, 0], runs[pending, 1]
+        level, smallest, span = _differing_word(created_at, ids, places, spare, start, stop, runs[pending, 2])
+        if level == WORDS_OF_ITEM:
+            for place in range(start + 1, stop):
+                places[place] |= REPEAT
+            repeats += stop - start - 1
+            continue
+        bits = _make_keys(created_at, ids, places, spare, start, stop, level, smallest, span, row_bits)
+        told = min(_bits(np.uint64(stop - start)) + SPARE_BITS, DIGITS * LARGEST_DIGIT, bits)
+        digit = (told + DIGITS - 1) // DIGITS
+        low = row_bits + bits - told
+        _sort_by_digit(places, spare, counters, start, stop, low, digit)
+        _sort_by_digit(spare, places, counters, start, stop, low + digit, digit)
+        _sort_by_digit(places, spare, counters, start, stop, low + 2 * digit, digit)
+        first, shift = start, np.uint64(low)
+        while first < stop:
+            key, last = spare[first] >> shift, first + 1
+            if last == stop or spare[last] >> shift != key:
+                places[first] = spare[first] & mask
+                first = last
+                continue
+            while last < stop and spare[last] >> shift == key:
+                last += 1
+            if last - first > SHORT_RUN:
+                pending = _note(runs, pending, first, last, level)
+            else:
+                repeats += _sort_short_run(created_at, ids, spare, first, last, row_bits)
+            for place in range(first, last):
+                places[place] = spare[place] & (mask | REPEAT)
+            first = last
+    if repeats == 0:
+        return n
+    kept = 0
+    for place in range(n):
+        if places[place] < REPEAT:
+            places[kept] = places[place]
+            kept += 1
+    return kept
+
+
+@device
+def fetch_item(created_at: Column, ids: Column, row: int) -> None:
+    """Have an item brought into the cache; its id may lie in two lines."""
+    id = address_of(ids) + 32 * row
+    prefetch(address_of(created_at) + 8 * row)
+    prefetch(id)
+    prefetch(id + 31)
+
+
+@kernel(VOID, WORDS, WORD_ROWS, WORDS, OUT_WORDS, OUT_WORD_ROWS)
+def gather(created_at: Column, ids: Column, places: Column, to_at: Column, to_ids: Column) -> None:
+    """Copy the items of the rows `places` to `to_at` and `to_ids`; one pass."""
+    for place in range(len(places)):
+        if place + AHEAD < len(places):
+            fetch_item(created_at, ids, row_at(places, place + AHEAD))
+        row = row_at(places, place)
+        to_at[place] = created_at[row]
+        copy_row(to_ids, place, ids, row)

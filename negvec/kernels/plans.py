@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from negvec.kernels._jit import BYTES, INT, OUT_INTS, VOID, WORD_ROWS, WORDS, Column, device, kernel, output
+from negvec.kernels._jit import BYTES, INT, OUT_INTS, VOID, WORD_ROWS, WORDS, Column, array, device, kernel, output
 from negvec.kernels.addresses import word_at
 from negvec.kernels.blocks import (
     ADDRESS,
@@ -32,21 +32,23 @@ ROW, PLACE, ITEM = range(3)  # of a change: the block, the place in it, and the 
 CHANGE_WORDS = 3
 FIRST, LAST, CHANGES, END, TOTAL, PIECES, FILL = range(7)  # of a group; see `plan`
 GROUP_WORDS = 7
+SPLICE_WORDS = 4
 IN_PLACE = -1  # as PIECES
 EVENLY, FROM_BEHIND = 0, -1  # as FILL
 ADDED, REMOVED, GROUPS, FRESH, ROWS, RESHAPED = range(6)  # what `plan` finds in all
 FOUND_WORDS = 6
 
 
-@kernel(INT, WORD_ROWS, INT, INT, WORDS, WORD_ROWS)
-def follows(table: Column, rows: int, size: int, created_at: Column, ids: Column) -> int:
-    """Whether the first of the given items is greater than the last item in the blocks."""
+@kernel(INT, WORD_ROWS, INT, INT, WORDS, WORD_ROWS, INT)
+def follows(table: Column, rows: int, size: int, created_at: Column, ids: Column, row: int) -> int:
+    """Whether the item of a row is greater than the last item in the blocks."""
     if rows == 0:
         return 1
     last = count_of(table, rows, size, rows - 1) - 1
     block = np.int64(table[rows - 1, ADDRESS])
-    word0, word1, word2, word3 = byte_swap(ids[0, 0]), byte_swap(ids[0, 1]), byte_swap(ids[0, 2]), byte_swap(ids[0, 3])
-    return item_before(block, last, created_at[0], word0, word1, word2, word3)
+    word0, word1 = byte_swap(ids[row, 0]), byte_swap(ids[row, 1])
+    word2, word3 = byte_swap(ids[row, 2]), byte_swap(ids[row, 3])
+    return item_before(block, last, created_at[row], word0, word1, word2, word3)
 
 
 @device
@@ -155,19 +157,23 @@ def plan(
     but the last; or the blocks are filled EVENLY, or wholly but for the first (FROM_BEHIND).
     """
     row, place, n = 0, 0, 0
+    block, count = np.int64(table[0, ADDRESS]), count_of(table, rows, size, 0)
     for k in range(FOUND_WORDS):
         found[k] = 0
     for m in range(len(created_at)):
-        at, before = created_at[m], row
+        at = created_at[m]
         word0, word1 = byte_swap(ids[m, 0]), byte_swap(ids[m, 1])
         word2, word3 = byte_swap(ids[m, 2]), byte_swap(ids[m, 3])
-        row = find_row(table, rows, row, at, word0, word1, word2, word3)
-        if row + 1 < rows and table[row + 1, FIRST_AT] == at and _is_item(table, row + 1, 0, ids, m):
-            row += 1
-        if row != before:
-            place = 0
-        block, count = np.int64(table[row, ADDRESS]), count_of(table, rows, size, row)
-        place = find_place(block, place, count, at, word0, word1, word2, word3)
+        # Items often come in runs that go to one place. The item there is then greater than this one too.
+        if m == 0 or place == count or item_before(block, place, at, word0, word1, word2, word3):
+            before = row
+            row = find_row(table, rows, row, at, word0, word1, word2, word3)
+            if row + 1 < rows and table[row + 1, FIRST_AT] == at and _is_item(table, row + 1, 0, ids, m):
+                row += 1
+            if row != before:
+                place = 0
+                block, count = np.int64(table[row, ADDRESS]), count_of(table, rows, size, row)
+            place = find_place(block, place, count, at, word0, word1, word2, word3)
         held = place < count and word_at(block + 8 * place) == at and _is_item(table, row, place, ids, m)
         if held != (add[m] != 0):
             changes[n, ROW] = row
@@ -176,3 +182,22 @@ def plan(
             found[ADDED if add[m] else REMOVED] += 1
             n += 1
     _group(table, rows, size, stamp, add, changes, n, groups, found)
+
+
+@kernel(INT, array(INT, 2), INT, output(INT, 2))
+def splices(groups: Column, count: int, found: Column) -> int:
+    """What of a list of blocks the new ones take the place of: rows of first, last, and first and last of the new.
+
+    Groups that meet become one; returns how many there are. One pass over the first `count` groups.
+    """
+    used = n = 0
+    for g in range(count):
+        pieces = groups[g, PIECES]
+        if pieces == IN_PLACE:
+            continue
+        if n == 0 or found[n - 1, 1] != groups[g, FIRST]:
+            found[n, 0], found[n, 2] = groups[g, FIRST], used
+            n += 1
+        used += pieces
+        found[n - 1, 1], found[n - 1, 3] = groups[g, LAST], used
+    return n

@@ -10,6 +10,7 @@ nothing at all.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from typing import Any, NamedTuple
@@ -22,10 +23,13 @@ from negvec.items import ID_SIZE, INFINITY, Timestamps, as_columns, from_events,
 from negvec.storage.arguments import as_words
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.snapshot import Snapshot, Version
+from negvec.storage.sorting import AS_THEY_LIE, gathered, rows_in_order
 from negvec.storage.window import Progress, Window, Windowed
 
 SMALL_WRITE = 1024
 """Items up to which a write is done in place, while a snapshot has to wait: a millisecond if all are far apart."""
+
+_NO_ADDRESSES: Indices = np.empty(0, np.int64)
 
 _Flags = npt.NDArray[np.uint8]
 
@@ -153,7 +157,7 @@ class LiveIndex(Windowed):
             raise TypeError(f"add is a column of bool, not {flags.dtype}")
         if flags.shape != timestamps.shape:
             raise ValueError(f"add has the shape {flags.shape} for {len(timestamps)} items")
-        return self._write(*_last_of_each(timestamps, as_words(checked), flags.astype(np.uint8)))
+        return self._write(*_last_of_each(timestamps, as_words(checked), flags.astype(np.uint8)), AS_THEY_LIE)
 
     # ---- reads
 
@@ -258,36 +262,48 @@ class LiveIndex(Windowed):
         return self._write_all(np.array([created_at], np.uint64), words.view(np.uint8).reshape(1, ID_SIZE), add)
 
     def _write_all(self, created_at: Timestamps, ids: Bytes, add: bool) -> int:
-        timestamps, words = _sorted(created_at, as_words(ids))
-        changes = self._write(timestamps, words, np.full(len(timestamps), add, np.uint8))
+        timestamps, words = np.require(created_at, requirements=["A"]), as_words(ids)
+        places = rows_in_order(timestamps, words)
+        count = len(places) if len(places) else len(timestamps)
+        changes = self._write(timestamps, words, np.full(count, add, np.uint8), places)
         return changes.added if add else changes.removed
 
-    def _write(self, created_at: Timestamps, words: Words, add: _Flags) -> Changes:
-        """Change what sorted items say, each there once; all of it, or nothing where an error comes."""
-        if not len(created_at):
+    def _write(self, created_at: Timestamps, words: Words, add: _Flags, places: Words) -> Changes:
+        """Change what items say, each there once; all of it, or nothing where an error comes.
+
+        They are sorted as they lie, or in the order of the rows `places` if there are any; flags are sorted.
+        """
+        if not len(add):
             return Changes(0, 0)
         with self._writing:
-            if len(created_at) <= SMALL_WRITE:
+            if len(add) <= SMALL_WRITE:
                 with self._changing:
-                    return self._change(self._version, self._clock, created_at, words, add)
+                    return self._change(self._version, self._clock, created_at, words, add, places)
             with self._changing:  # nothing is the writer's own now: snapshots may be taken all the while
                 self._clock += 1
                 clock = self._clock
-            return self._change(self._version, clock, created_at, words, add)
+            return self._change(self._version, clock, created_at, words, add, places)
 
-    def _change(self, version: Version, clock: int, created_at: Timestamps, words: Words, add: _Flags) -> Changes:
-        if not version.rows:
-            created_at, words = created_at[add != 0], words[add != 0]
-            if not len(created_at):
-                return Changes(0, 0)
-        elif not add.all() or not kernels.plans.follows(version.table, version.rows, version.size, created_at, words):
+    def _change(
+        self, version: Version, clock: int, created_at: Timestamps, words: Words, add: _Flags, places: Words
+    ) -> Changes:
+        table, rows, size = version.table, version.rows, version.size
+        first = int(places[0]) if len(places) else 0
+        if add.all() and kernels.plans.follows(table, rows, size, created_at, words, first):
+            return self._append(version, clock, created_at, words, places)
+        if len(places):
+            created_at, words = gathered(created_at, words, places)
+        if rows:
             return self._edit(version, clock, created_at, words, add)
-        return self._append(version, clock, created_at, words)
+        created_at, words = created_at[add != 0], words[add != 0]
+        if not len(created_at):
+            return Changes(0, 0)
+        return self._append(version, clock, created_at, words, AS_THEY_LIE)
 
-    def _append(self, version: Version, clock: int, created_at: Timestamps, words: Words) -> Changes:
+    def _append(self, version: Version, clock: int, created_at: Timestamps, words: Words, places: Words) -> Changes:
         """Add items that follow the last."""
         blocks, table, rows, size, stamp = version
-        added, capacity = len(created_at), kernels.blocks.CAPACITY
+        added, capacity = len(places) if len(places) else len(created_at), kernels.blocks.CAPACITY
         room = capacity - (size - int(table[rows - 1, kernels.blocks.START])) if rows else 0
         fresh = _fresh(-(-max(added - room, 0) // capacity))
         if fresh:
@@ -299,7 +315,7 @@ class LiveIndex(Windowed):
             del blocks[rows:]  # there are more only if a write was broken off
             blocks += fresh
             stamp = clock
-        kernels.edits.append(table, rows, size, clock, created_at, words, _addresses(fresh))
+        kernels.edits.append(table, rows, size, clock, created_at, words, places, _addresses(fresh))
         self._version = Version(blocks, table, rows + len(fresh), size + added, stamp)
         return Changes(added, 0)
 
@@ -319,7 +335,7 @@ class LiveIndex(Windowed):
         if reshaped or version.stamp != clock:
             table = np.empty((rows * 9 // 8 + 16, kernels.blocks.TABLE_WORDS), np.uint64)
         if fresh or table is not version.table:
-            blocks = _spliced(blocks[: version.rows], groups[:count], fresh)
+            blocks = _spliced(blocks, version.rows, groups[:count], fresh)
         changed = Version(blocks, table, rows, version.size + added - removed, clock)
         done = np.zeros(1, np.int64)
         try:
@@ -340,27 +356,6 @@ def _item(created_at: Any, item_id: bytes | str) -> tuple[int, Words]:
     return int(timestamps[0]), as_words(ids)[0]
 
 
-def _sorted(created_at: Timestamps, words: Words) -> tuple[Timestamps, Words]:
-    """The items sorted, each of them once."""
-    created_at = np.require(created_at, requirements=["A"])
-    n = len(created_at)
-    if n < 2:
-        return created_at, words
-    found = np.zeros(2, np.int64)
-    kernels.checks.inspect(created_at, words, 0, n, found)
-    if found[0]:
-        given_at, given = created_at, words
-        created_at, words = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
-        kernels.order.sort(given_at, given, created_at, words)
-        found[0] = 0
-        kernels.checks.inspect(created_at, words, 0, n, found)
-    if found[1]:
-        kept_at, kept = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
-        left = kernels.checks.drop_repeats(created_at, words, kept_at, kept)
-        created_at, words = kept_at[:left], kept[:left]
-    return created_at, words
-
-
 def _last_of_each(created_at: Timestamps, words: Words, add: _Flags) -> tuple[Timestamps, Words, _Flags]:
     """The items sorted, each of them once, with the last of its flags."""
     swapped = words.byteswap()
@@ -376,17 +371,23 @@ def _fresh(count: int) -> list[Words]:
 
 
 def _addresses(blocks: list[Words]) -> Indices:
-    return np.array([block.__array_interface__["data"][0] for block in blocks], np.int64)
+    if not blocks:
+        return _NO_ADDRESSES
+    # NumPy's own ways to an address make a dict or an object for each: five times as long as this, or as a block takes.
+    memory: Any = blocks
+    start_of = map(ctypes.addressof, map(ctypes.c_char.from_buffer, memory))
+    return np.fromiter(start_of, np.int64, len(blocks))
 
 
-def _spliced(blocks: list[Words], groups: Indices, fresh: list[Words]) -> list[Words]:
-    """A new list of blocks, in which the fresh ones stand for those of their groups."""
-    plans = kernels.plans
+def _spliced(blocks: list[Words], rows: int, groups: Indices, fresh: list[Words]) -> list[Words]:
+    """A new list of the first `rows` blocks, in which the fresh ones stand for those of their groups."""
+    splices = np.empty((len(groups), kernels.plans.SPLICE_WORDS), np.int64)
+    count = kernels.plans.splices(groups, len(groups), splices)
     kept: list[Words] = []
-    at = used = 0
-    for first, last, pieces in groups[:, [plans.FIRST, plans.LAST, plans.PIECES]].tolist():
-        if pieces != plans.IN_PLACE:
-            kept += blocks[at:first]
-            kept += fresh[used : used + pieces]
-            at, used = last, used + pieces
-    return kept + blocks[at:]
+    at = 0
+    for first, last, start, stop in splices[:count].tolist():
+        kept += blocks[at:first]
+        kept += fresh[start:stop]
+        at = last
+    kept += blocks[at:rows]
+    return kept

@@ -14,11 +14,9 @@ import numpy.typing as npt
 from negvec import kernels
 from negvec.items import ID_SIZE, ITEM, Ids, Timestamps
 from negvec.storage.arguments import as_bounds, as_indices, as_ranges
+from negvec.storage.fingerprints import fingerprints
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.window import Windowed
-from negvec.threads import shares, together
-
-_FINGERPRINTS_A_THREAD = 2048  # some 50 microseconds of work, what handing it over costs
 
 
 class Version(NamedTuple):
@@ -147,18 +145,7 @@ class Snapshot(Windowed):
         -------
         ndarray of uint8, shape (m, 16)
         """
-        lo, hi = as_ranges(lo, hi, self._size)
-        sums, hashes = np.empty((len(lo), 4), np.uint64), np.empty((len(lo), 2), np.uint64)
-
-        def fill(rows: slice) -> None:
-            kernels.blocks.range_sums(*self._indexed, lo[rows], hi[rows], sums[rows])
-            kernels.sha256.fingerprints(sums[rows], lo[rows], hi[rows], hashes[rows])
-
-        if len(lo) < 2 * _FINGERPRINTS_A_THREAD:
-            fill(slice(0, len(lo)))
-        else:
-            together(*(partial(fill, rows) for rows in shares(len(lo), _FINGERPRINTS_A_THREAD)))
-        return hashes.view(np.uint8).reshape(-1, 16)
+        return fingerprints(self._size, lo, hi, partial(kernels.blocks.range_sums, *self._indexed))
 
     def fingerprint(self, lo: int, hi: int) -> bytes:
         """The fingerprint of one range [lo, hi), 16 bytes. Many at once are much cheaper: see `fingerprints`."""

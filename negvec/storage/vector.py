@@ -7,7 +7,6 @@ columns stay apart (created_at, ids), so that the ids of a range lie together an
 from __future__ import annotations
 
 import threading
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,13 @@ from negvec import kernels
 from negvec.errors import SealError
 from negvec.items import ID_SIZE, INFINITY, ITEM, Ids, Timestamps, as_columns, from_events, from_structured
 from negvec.storage.arguments import as_bounds, as_indices, as_ranges, as_words
+from negvec.storage.fingerprints import fingerprints
 from negvec.storage.pieces import Piece
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
+from negvec.storage.sorting import gathered, rows_in_order
 from negvec.storage.window import Windowed
-from negvec.threads import shares, together
 
-MOST_ITEMS = 2**32 - 1  # places are sorted as uint32
+MOST_ITEMS = 2**32 - 1  # rows are sorted in one word with the bits that tell items apart
 
 
 class Vector(Windowed):
@@ -41,8 +41,6 @@ class Vector(Windowed):
     >>> len(storage)
     1
     """
-
-    _FINGERPRINTS_A_THREAD = 2048  # some 50 microseconds of work, what handing it over costs
 
     def __init__(self) -> None:
         self._single_at: list[int] = []
@@ -131,19 +129,11 @@ class Vector(Windowed):
             raise ValueError(f"{n} items are more than one storage can sort ({MOST_ITEMS})")
         words = as_words(ids)
         created_at = np.require(created_at, np.uint64, ["C", "A"])
-        found = np.zeros(2, np.int64)
-        kernels.checks.inspect(created_at, words, 0, n, found)
-        if found[0]:
-            sorted_at, sorted_words = np.empty(n, np.uint64), np.empty((n, 4), np.uint64)
-            kernels.order.sort(created_at, words, sorted_at, sorted_words)
-            created_at, words, copy = sorted_at, sorted_words, False
-            found[0] = 0
-            kernels.checks.inspect(created_at, words, 0, n, found)
-        if found[1]:
-            kept_at, kept_words = np.empty_like(created_at), np.empty_like(words)
-            kept = kernels.checks.drop_repeats(created_at, words, kept_at, kept_words)
-            created_at, words, copy = kept_at[:kept].copy(), kept_words[:kept].copy(), False
-            self.repeats = n - kept
+        places = rows_in_order(created_at, words)
+        if len(places):
+            self.repeats = n - len(places)
+            created_at, words = gathered(created_at, words, places)
+            copy = False
         self._keep(created_at, words, copy)
 
     def _keep(self, created_at: Timestamps, words: Words, copy: bool) -> None:
@@ -237,18 +227,7 @@ class Vector(Windowed):
         -------
         ndarray of uint8, shape (m, 16)
         """
-        lo, hi = as_ranges(lo, hi, len(self))
-        sums, hashes = np.empty((len(lo), 4), np.uint64), np.empty((len(lo), 2), np.uint64)
-
-        def fill(rows: slice) -> None:
-            self._range_sums(lo[rows], hi[rows], sums[rows])
-            kernels.sha256.fingerprints(sums[rows], lo[rows], hi[rows], hashes[rows])
-
-        if len(lo) < 2 * self._FINGERPRINTS_A_THREAD:
-            fill(slice(0, len(lo)))
-        else:
-            together(*(partial(fill, rows) for rows in shares(len(lo), self._FINGERPRINTS_A_THREAD)))
-        return hashes.view(np.uint8).reshape(-1, 16)
+        return fingerprints(len(self), lo, hi, self._range_sums)
 
     def fingerprint(self, lo: int, hi: int) -> bytes:
         """The fingerprint of one range [lo, hi), 16 bytes. Many at once are much cheaper: see `fingerprints`."""

@@ -31,21 +31,27 @@ def expected_inspection(rows: list[Item], start: int, stop: int) -> tuple[bool, 
     return descends, 0 if descends else sum(before == after for before, after in pairs)
 
 
-def sort(rows: list[Item]) -> list[Item]:
+def arrange(rows: list[Item]) -> list[int]:
+    """The rows of the items in order, each item once."""
     created_at, words = as_columns(rows)
     before = created_at.copy(), words.copy()
-    sorted_at, sorted_words = np.empty_like(created_at), np.empty_like(words)
-    kernels.order.sort(created_at, words, sorted_at, sorted_words)
+    places, spare = np.empty((2, len(rows)), np.uint64)
+    kept = kernels.order.arrange(created_at, words, places, spare)
     assert (created_at == before[0]).all(), "the given timestamps were changed"
     assert (words == before[1]).all(), "the given ids were changed"
-    return as_items(sorted_at, sorted_words)
+    arranged: list[int] = places[:kept].tolist()
+    return arranged
 
 
-def drop_repeats(rows: list[Item]) -> list[Item]:
-    created_at, words = as_columns(rows)
-    kept_at, kept_words = np.empty_like(created_at), np.empty_like(words)
-    kept = kernels.checks.drop_repeats(created_at, words, kept_at, kept_words)
-    return as_items(kept_at[:kept], kept_words[:kept])
+def gather(rows: list[Item], places: list[int]) -> list[Item]:
+    to_at, to_words = np.empty(len(places), np.uint64), np.empty((len(places), 4), np.uint64)
+    kernels.order.gather(*as_columns(rows), np.array(places, np.uint64), to_at, to_words)
+    return as_items(to_at, to_words)
+
+
+def sort(rows: list[Item]) -> list[Item]:
+    """The items in order, each of them once."""
+    return gather(rows, arrange(rows))
 
 
 # ---- inspect
@@ -97,7 +103,7 @@ def test_one_row_or_none_is_in_order() -> None:
 @thorough
 @given(st.lists(items, min_size=1, max_size=3 * SHORT_RUN))
 def test_sorting_gives_what_sorted_gives(rows: list[Item]) -> None:
-    assert sort(rows) == sorted(rows)
+    assert sort(rows) == sorted(set(rows))
 
 
 @thorough
@@ -106,7 +112,7 @@ def test_sorting_gives_what_sorted_gives(rows: list[Item]) -> None:
 @example([LARGEST, 0, 2**63, 1])
 def test_timestamps_sort_over_their_whole_range(created_at: list[int]) -> None:
     rows = [(at, bytes([255 - i]) * 32) for i, at in enumerate(created_at)]
-    assert sort(rows) == sorted(rows)
+    assert sort(rows) == sorted(set(rows))
 
 
 def all_equal(random: np.random.Generator, n: int) -> list[int]:
@@ -137,6 +143,16 @@ def anywhere(random: np.random.Generator, n: int) -> list[int]:
     return created_at
 
 
+def outliers(random: np.random.Generator, n: int) -> list[int]:
+    """Nearly all in one corner of their span, so that the bits which tell most items apart are the last."""
+    return [[0, LARGEST][i % 2] if i < 3 else int(at) for i, at in enumerate(2**40 + random.integers(0, 9 * n, n))]
+
+
+def powers(random: np.random.Generator, n: int) -> list[int]:
+    """Whatever bits are looked at, most items tie in them."""
+    return [1 << int(k) for k in random.integers(0, 64, n)]
+
+
 def long_and_short_runs(random: np.random.Generator, n: int) -> list[int]:
     created_at: list[int] = (random.integers(0, n, n) ** 2 // (3 * n)).tolist()
     return created_at
@@ -145,7 +161,8 @@ def long_and_short_runs(random: np.random.Generator, n: int) -> list[int]:
 @pytest.mark.parametrize("shared", [0, 1, 7, 8, 16, 24, 30])
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize(
-    "timestamps", [all_equal, ascending, descending, nearly_ascending, two_values, anywhere, long_and_short_runs]
+    "timestamps",
+    [all_equal, ascending, descending, nearly_ascending, two_values, anywhere, outliers, powers, long_and_short_runs],
 )
 def test_runs_of_equal_timestamps_sort_by_id_however_long_and_however_much_the_ids_share(
     timestamps: Timestamps, n: int, shared: int
@@ -159,7 +176,7 @@ def test_runs_of_equal_timestamps_sort_by_id_however_long_and_however_much_the_i
         ids[left, :agreeing] = ids[right, :agreeing]
     rows = list(zip(timestamps(random, n), [row.tobytes() for row in ids], strict=True))
     rows += [rows[i] for i in random.integers(0, n, n // 10)]
-    assert sort(rows) == sorted(rows)
+    assert sort(rows) == sorted(set(rows))
 
 
 @pytest.mark.parametrize("agreeing", [8, 16, 24])
@@ -169,38 +186,47 @@ def test_a_long_run_that_ties_in_pairs_is_sorted_to_the_last_word(agreeing: int)
     stems = [random.bytes(agreeing) for _ in range(200)]
     ids = [stem + bytes([255 - twin] * (32 - agreeing)) for stem in stems for twin in (0, 1)]
     rows = [(7, ids[i]) for i in random.permutation(len(ids))]
-    assert sort(rows) == sorted(rows)
+    assert sort(rows) == sorted(set(rows))
 
 
 @pytest.mark.parametrize("byte", range(32))
 def test_any_single_byte_of_the_id_decides_in_short_and_in_long_runs(byte: int) -> None:
     for n in (SHORT_RUN, SHORT_RUN + 1, 256):
         rows = [(7, bytes([9] * byte + [97 * i % 256] + [255 - 97 * i % 256] * (31 - byte))) for i in range(n)]
-        assert sort(rows) == sorted(rows)
+        assert sort(rows) == sorted(set(rows))
 
 
-# ---- drop_repeats
+# ---- items that are there twice
 
 
 @thorough
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([bytes(32), bytes(31) + b"\1", b"\1" * 32]))))
 def test_what_is_there_twice_is_kept_once(rows: list[Item]) -> None:
-    assert drop_repeats(sorted(rows)) == sorted(set(rows))
+    assert sort(rows) == sorted(set(rows))
 
 
 @pytest.mark.parametrize("word", range(4))
 def test_an_id_that_differs_in_one_word_and_one_under_another_timestamp_are_no_repeats(word: int) -> None:
     other = bytes(8 * word) + b"\1" + bytes(31 - 8 * word)
     rows = [(7, bytes(32)), (7, other), (8, other)]
-    assert drop_repeats(rows) == rows
+    assert sort(rows) == rows
 
 
-def test_repeats_are_dropped_in_place_too() -> None:
-    rows = sorted([(i % 5, bytes([i % 3]) * 32) for i in range(60)])
-    created_at, words = as_columns(rows)
-    kept = kernels.checks.drop_repeats(created_at, words, created_at, words)
-    assert as_items(created_at[:kept], words[:kept]) == sorted(set(rows))
+@pytest.mark.parametrize("n", SIZES)
+def test_one_item_however_often_it_is_there_is_kept_once(n: int) -> None:
+    assert sort([(7, b"\5" * 32)] * n) == [(7, b"\5" * 32)]
+    assert sort([(9, b"\5" * 32), *[(7, b"\5" * 32)] * n, (8, bytes(32))]) == [
+        (7, b"\5" * 32),
+        (8, bytes(32)),
+        (9, b"\5" * 32),
+    ]
 
 
-def test_dropping_from_nothing_keeps_nothing() -> None:
-    assert drop_repeats([]) == []
+# ---- gather
+
+
+@thorough
+@given(st.lists(items, min_size=1, max_size=300), st.data())
+def test_gathering_takes_the_items_of_the_rows_in_their_order(rows: list[Item], data: st.DataObject) -> None:
+    places = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=300))
+    assert gather(rows, places) == [rows[place] for place in places]
