@@ -120,18 +120,71 @@ def _note(runs: Column, pending: int, start: int, stop: int, level: int) -> int:
 
 
 @device
-def _in_order_of_time(created_at: Column, ids: Column, places: Column, runs: Column, row_bits: int) -> tuple[int, int]:
+def _sort_tied(ids: Column, places: Column, start: int, stop: int) -> int:
+    """Sort rows of one timestamp by their ids, by insertion, and mark repeats; returns how many those are."""
+    repeats = 0
+    for place in range(start + 1, stop):
+        own, to = places[place], place
+        while to > start:
+            order = compare_ids(ids, row_at(places, to - 1), _as_row(own))
+            if order <= 0:
+                repeats += order == 0
+                break
+            places[to] = places[to - 1]
+            to -= 1
+        places[to] = own
+    if repeats:
+        before = places[start]
+        for place in range(start + 1, stop):
+            own = places[place]
+            if compare_ids(ids, _as_row(before), _as_row(own)) == 0:
+                places[place] |= REPEAT
+            before = own
+    return repeats
+
+
+@device
+def _sort_three(ids: Column, places: Column, start: int, stop: int) -> bool:
+    """Sort two or three rows by the first words of their ids, without a branch that is hard to foresee.
+
+    Returns whether those words tell them apart; else nothing is changed.
+    """
+    last = stop - 1
+    a, b, c = places[start], places[start + 1], places[last]
+    of_a, of_b, of_c = byte_swap(ids[_as_row(a), 0]), byte_swap(ids[_as_row(b), 0]), byte_swap(ids[_as_row(c), 0])
+    if stop - start == 2:
+        c, of_c = np.uint64(0), np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+    if of_a == of_b or of_c in (of_a, of_b):
+        return False
+    above = of_a > of_b
+    a, b = b if above else a, a if above else b
+    of_a, of_b = of_b if above else of_a, of_a if above else of_b
+    above = of_b > of_c
+    b, c = c if above else b, b if above else c
+    of_b = of_c if above else of_b
+    above = of_a > of_b
+    a, b = b if above else a, a if above else b
+    if stop - start == 3:
+        places[last] = c
+    places[start], places[start + 1] = a, b
+    return True
+
+
+@device
+def _in_order_of_time(created_at: Column, ids: Column, places: Column, runs: Column) -> tuple[int, int]:
     """Begin with rows as they are, or from behind where timestamps descend; returns long runs noted, and repeats."""
     n = len(created_at)
     ascending = descending = True
     for row in range(1, n):
         ascending = ascending and created_at[row - 1] <= created_at[row]
         descending = descending and created_at[row - 1] >= created_at[row]
+        if not (ascending or descending):
+            for place in range(n):
+                places[place] = place
+            return _note(runs, 0, 0, n, 0), 0
     backwards = descending and not ascending
     for row in range(n):
         places[row] = n - 1 - row if backwards else row
-    if not (ascending or descending):
-        return _note(runs, 0, 0, n, 0), 0
     if ascending and descending and n > SHORT_RUN:
         return _note(runs, 0, 0, n, 1), 0
     pending = repeats = first = 0
@@ -141,8 +194,8 @@ def _in_order_of_time(created_at: Column, ids: Column, places: Column, runs: Col
             last += 1
         if last - first > SHORT_RUN:
             pending = _note(runs, pending, first, last, 1)
-        elif last - first > 1:
-            repeats += _sort_short_run(created_at, ids, places, first, last, row_bits)
+        elif last - first > 3 or (last - first > 1 and not _sort_three(ids, places, first, last)):
+            repeats += _sort_tied(ids, places, first, last)
         first = last
     return pending, repeats
 
@@ -216,7 +269,7 @@ def arrange(created_at: Column, ids: Column, places: Column, spare: Column) -> i
     mask = np.uint64((1 << row_bits) - 1)
     counters = np.empty(1 << LARGEST_DIGIT, np.int64)
     runs = np.empty((n // SHORT_RUN + 1, 3), np.int64)  # long runs still to be sorted: start, stop, level
-    pending, repeats = _in_order_of_time(created_at, ids, places, runs, row_bits)
+    pending, repeats = _in_order_of_time(created_at, ids, places, runs)
     while pending > 0:
         pending -= 1
         start, stop = runs[pending, 0], runs[pending, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -197,6 +198,15 @@ def test_any_single_byte_of_the_id_decides_in_short_and_in_long_runs(byte: int) 
 
 
 # ---- items that are there twice
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_few_items_of_a_second_sort_by_id_in_whatever_order_they_come(count: int) -> None:
+    """Their first words, of eight bytes, tell most of them apart; the least, the largest and equal ones among them."""
+    ids = [bytes(32), bytes(31) + b"\1", b"\xff" * 32, b"\xff" * 31 + b"\xfe", b"\0" * 7 + b"\1" * 25, b"\1" * 32]
+    for chosen in itertools.product(ids, repeat=count):
+        rows = [(1, ids[0]), *((2, item_id) for item_id in chosen), (3, ids[0])]
+        assert sort(rows) == sorted(set(rows))
 
 
 @thorough
