@@ -54,6 +54,41 @@ def opened() -> ClientSession:
     return session
 
 
+@pytest.mark.parametrize("policy", [None, negvec.AdaptivePolicy()])
+@settings(max_examples=30, deadline=None)
+@given(KEYS, KEYS)
+def test_a_limit_set_after_the_opening_is_kept_from_then_on(policy: Any, ours: set[int], theirs: set[int]) -> None:
+    relay = ServerSessions(lambda asked, most: sealed(theirs))
+    early, late = (ClientSession(sealed(ours), "sub", {}, limit, policy=policy) for limit in (4096, 60_000))
+    expected = run(early, relay)
+    (answer,) = relay.receive(late.open())
+    late.limit_frames(4096)
+    frames = [answer]
+    have, need = [], []
+    while frames:
+        sent = [message for frame in frames for message in late.receive(frame)]
+        for column, taken in zip((have, need), late.take(), strict=True):
+            column += [row.tobytes() for row in taken]
+        frames = [answer for message in sent for answer in relay.receive(message)]
+    assert (have, need) == expected
+    assert (late.rounds, late.bytes_up, late.bytes_down) == (early.rounds, early.bytes_up, early.bytes_down)
+    with pytest.raises(ValueError, match="under way"):
+        late.limit_frames(60_000)
+
+
+def test_only_what_leaves_nothing_to_compare_is_received_at_once() -> None:
+    session = opened()
+    assert session.receive_at_once(nip77.neg_msg("mine", bytes.fromhex("6100000200"))) is None
+    assert session.receive_at_once(b'["NOTICE","' + b"x" * 2048 + b'"]') is None
+    assert (session.rounds, session.over) == (0, False)
+    assert session.receive_at_once(nip77.neg_msg("mine", b"\x61")) == [b'["NEG-CLOSE","mine"]']
+    assert (session.rounds, session.over, session.refusal) == (1, True, None)
+    refused = opened()
+    assert refused.receive_at_once('["NEG-ERR","mine","blocked: too many query results"]') == []
+    assert refused.refusal == Refusal("size", "blocked: too many query results", None)
+    assert opened().receive_at_once('["NEG-MSG","mine","zz"]') == [b'["NEG-CLOSE","mine"]']
+
+
 # ---- what is not ours
 
 
