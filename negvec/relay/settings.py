@@ -34,8 +34,8 @@ class Settings:
         Seconds by which created_at may be ahead.
     messages_per_second : float
         Of a connection, over ten seconds; more are made to wait.
-    send_queue : int
-        Messages that wait for a slow reader before it is cut off.
+    send_queue, send_queue_bytes : int
+        Messages that wait for a slow reader before it is cut off, and bytes of them.
     send_timeout : float
         Seconds that one message may take to be sent.
     """
@@ -58,4 +58,5 @@ class Settings:
     max_future: int = 900
     messages_per_second: float = 2000.0
     send_queue: int = 4096
+    send_queue_bytes: int = 4 << 20
     send_timeout: float = 30.0

@@ -14,6 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ CREATE TABLE deleted_addresses(pubkey BLOB, kind INTEGER, address TEXT, until IN
 """
 
 KEY_SIZE = 40  # bytes
+_PAGE = 500  # keys looked up at once
 _JOINED = 20_000_000  # keys that one blob holds: SQLite's limit is a gigabyte
 
 
@@ -189,9 +191,12 @@ class EventStore:
             self._next_expiry = row[0]
         return len(changes)
 
+    def _due(self) -> bool:
+        return self._next_expiry is not None and self._next_expiry <= time.time()
+
     def expire_if_due(self) -> None:
         """Remove what has expired, if anything has: before every read, so that it is not served."""
-        if self._next_expiry is not None and self._next_expiry <= time.time():
+        if self._due():
             self.expire()
 
     def _put(self, event: Event, changes: list[_Change]) -> Outcome:
@@ -275,13 +280,28 @@ class EventStore:
 
     # ---- reading
 
-    def query(self, asked: Filter, most: int) -> list[tuple[bytes, bytes]]:
-        """The keys and JSON of stored events that match, the newest first, up to `most` or the filter's own limit."""
+    def keys(self, asked: Filter, most: int) -> list[bytes]:
+        """The keys of stored events that match, the newest first, up to `most` or the filter's own limit."""
         self.expire_if_due()
         where, values = _where(asked)
         limit = most if asked.limit is None else min(asked.limit, most)
-        sql = f"SELECT key, json FROM events {where} ORDER BY key LIMIT ?"
-        return self._reader().execute(sql, [*values, limit]).fetchall()
+        sql = f"SELECT key FROM events {where} ORDER BY key LIMIT ?"
+        return [key for (key,) in self._reader().execute(sql, [*values, limit])]
+
+    def page(self, keys: list[bytes], most_bytes: int) -> tuple[list[bytes], int]:
+        """The JSON of the first of some events, and of how many keys: as `most_bytes` allow, and of one at least.
+
+        Keys ascend; an event that has been removed meanwhile is left out.
+        """
+        some, found, size = keys[:_PAGE], [], 0
+        sql = f"SELECT key, json FROM events WHERE key IN ({','.join('?' * len(some))}) ORDER BY key"
+        with closing(self._reader().execute(sql, some)) as rows:
+            for key, json in rows:
+                found.append(json)
+                size += len(json)
+                if size >= most_bytes:
+                    return found, some.index(key) + 1
+        return found, len(some)
 
     def events(self, ids: list[bytes]) -> list[tuple[bytes, bytes]]:
         """The ids and JSON of those events that are stored, the newest first."""
@@ -289,15 +309,20 @@ class EventStore:
         sql = f"SELECT id, json FROM events WHERE id IN ({','.join('?' * len(ids))}) ORDER BY key"
         return self._reader().execute(sql, ids).fetchall()
 
+    def ready(self, asked: Filter) -> Storage | None:
+        """The items that match, where that is known in O(1): of all kinds, or of one; else None."""
+        return None if self._due() else self._live(asked)
+
     def storage(self, asked: Filter, most: int) -> Storage:
         """The items that match, as a storage; more than `most` may be left out once there is one more than that.
 
         What asks for times alone is answered in O(1), for one kind too, and for several in one pass.
         """
         self.expire_if_due()
-        if asked.ids is None and asked.authors is None and not asked.tags and asked.limit is None:
-            if asked.kinds is None:
-                return self.everything.snapshot().window(asked.since, asked.until)
+        live = self._live(asked)
+        if live is not None:
+            return live
+        if asked.kinds is not None and _only_times_and_kinds(asked):
             return self._of_kinds(sorted(asked.kinds), asked.since, asked.until)
         where, values = _where(asked)
         if asked.limit is None and most < _JOINED:
@@ -308,11 +333,18 @@ class EventStore:
             created_at, ids = self._scan(self._reader(), where, values, limit)
         return negvec.seal(created_at[::-1], ids[::-1], copy=False)
 
+    def _live(self, asked: Filter) -> Storage | None:
+        """A window of one live index, if the filter asks for no more than that."""
+        if not _only_times_and_kinds(asked):
+            return None
+        index: negvec.LiveIndex | None = self.everything
+        if asked.kinds is not None:
+            index = self.kinds.get(next(iter(asked.kinds))) if len(asked.kinds) == 1 else None
+        return None if index is None else index.snapshot().window(asked.since, asked.until)
+
     def _of_kinds(self, kinds: list[int], since: int, until: int) -> Storage:
         snapshots: list[Snapshot] = [self.kinds[kind].snapshot() for kind in kinds if kind in self.kinds]
         windows: list[Window] = [snapshot.window(since, until) for snapshot in snapshots]
-        if len(windows) == 1:
-            return windows[0]
         if not windows:
             return negvec.seal([], [])
         return negvec.seal(np.concatenate([w.created_at for w in windows]), np.concatenate([w.ids for w in windows]))
@@ -342,6 +374,10 @@ class EventStore:
         if found and len(keys) != KEY_SIZE * found:
             raise RuntimeError(f"{self.path}: {found} keys came as {len(keys)} bytes")
         return keys if found else b""
+
+
+def _only_times_and_kinds(asked: Filter) -> bool:
+    return asked.ids is None and asked.authors is None and not asked.tags and asked.limit is None
 
 
 def _columns(keys: bytes) -> tuple[Words, Bytes]:

@@ -14,6 +14,9 @@ from typing import Any
 import coincurve
 import orjson
 
+from negvec.relay import EventStore
+from negvec.relay.filters import Filter
+
 Tags = list[list[str]]
 
 
@@ -50,6 +53,16 @@ def signed(
         "content": content,
         "sig": key(author).sign_schnorr(digest, b"\0" * 32).hex(),
     }
+
+
+def stored_json(store: EventStore, asked: Filter) -> list[bytes]:
+    """All stored events that match, the newest first."""
+    keys, found = store.keys(asked, 10**6), []
+    while keys:
+        page, count = store.page(keys, 10**6)
+        found += page
+        del keys[:count]
+    return found
 
 
 @contextmanager

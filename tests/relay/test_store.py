@@ -17,7 +17,7 @@ import negvec
 from negvec.relay import EventStore, events, filters
 from negvec.relay.events import Event
 
-from . import pubkey, signed
+from . import pubkey, signed, stored_json
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def parsed(*given: dict[str, Any]) -> list[Event]:
 def shown(store: EventStore, asked: dict[str, Any] | None = None) -> list[str]:
     """Ids of what a REQ shows, after checking that a reconciliation has the same set."""
     checked = filters.parse(asked or {})
-    ids = [orjson.loads(json)["id"] for _, json in store.query(checked, 10_000)]
+    ids = [orjson.loads(json)["id"] for json in stored_json(store, checked)]
     storage = store.storage(checked, 10_000)
     assert sorted(ids) == sorted(id.hex() for id in (bytes(row) for row in storage.items(0, len(storage))["id"]))
     return ids
@@ -197,3 +197,34 @@ def test_sets_of_several_kinds_are_one_storage(store: EventStore) -> None:
     storage = store.storage(filters.parse({"kinds": [1, 2, 99], "since": 1_700_000_010}), 1000)
     assert isinstance(storage, negvec.PrefixSumVector)
     assert len(storage) == sum(1 for k in range(10, 40) if k % 4 in (1, 2))
+
+
+def test_a_page_ends_with_the_bytes_that_it_may_have_and_passes_over_what_is_gone(store: EventStore) -> None:
+    given = [signed(k, content="x" * 1000) for k in range(10)]
+    store.put(parsed(*given))
+    keys = store.keys(filters.parse({}), 100)
+    assert [(len(found), count) for found, count in (store.page(keys, most) for most in (1, 3000, 10**6))] == [
+        (1, 1),
+        (3, 3),
+        (10, 10),
+    ]
+    store.put(parsed(signed(20, 5, [["e", given[9]["id"]], ["e", given[7]["id"]]])))
+    found, count = store.page(keys, 3000)
+    assert ([orjson.loads(json)["created_at"] - 1_700_000_000 for json in found], count) == ([8, 6, 5], 5)
+
+
+def test_a_set_is_ready_where_a_live_index_has_it_whole(store: EventStore) -> None:
+    now = int(time.time())
+    store.put(
+        parsed(*(signed(k, 1 + k % 2) for k in range(10)), signed(3, tags=[["expiration", str(now + 1)]], at=now))
+    )
+    for asked, size in (({}, 11), ({"kinds": [2]}, 5), ({"kinds": [1], "until": 1_700_000_004}, 3)):
+        ready = store.ready(filters.parse(asked))
+        assert ready is not None
+        assert len(ready) == size
+    for asked in ({"kinds": [1, 2]}, {"kinds": [7]}, {"authors": [pubkey(0)]}, {"limit": 5}, {"#t": ["x"]}):
+        assert store.ready(filters.parse(asked)) is None
+    time.sleep(max(now + 1.05 - time.time(), 0))
+    assert store.ready(filters.parse({})) is None, "what has expired is to be removed first"
+    assert len(store.storage(filters.parse({}), 100)) == 10
+    assert store.ready(filters.parse({})) is not None

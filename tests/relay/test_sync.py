@@ -23,7 +23,7 @@ from negvec.client.windows import EVERYTHING, Window, cut
 from negvec.nip77 import Limits, Refusal
 from negvec.relay import EventStore, Settings, events, filters, serve
 
-from . import relay_process, signed
+from . import relay_process, signed, stored_json
 from .test_relay import asynchronous
 
 
@@ -34,7 +34,7 @@ def filled(path: Path, numbers: Any, **more: Any) -> EventStore:
 
 
 def ids_of(store: EventStore) -> set[str]:
-    return {orjson.loads(json)["id"] for _, json in store.query(filters.parse({}), 10**6)}
+    return {orjson.loads(json)["id"] for json in stored_json(store, filters.parse({}))}
 
 
 def ids(numbers: Any) -> set[str]:
