@@ -25,8 +25,8 @@ class Downloads:
     """Asks for needed events by their ids, and stores them; each id is asked for once."""
 
     def __init__(self, store: EventStore, report: Report, send: Send) -> None:
-        self._report, self._send = report, send
-        self._ingest = Ingest(store, lambda event: None)
+        self._store, self._report, self._send = store, report, send
+        self._ingest: Ingest | None = None  # as soon as there is something to store
         self._asked: set[bytes] = set()
         self._waiting: deque[bytes] = deque()
         self._open: dict[str, set[bytes]] = {}  # ids of each request that have not come
@@ -77,6 +77,8 @@ class Downloads:
     async def store(self, given: Any) -> None:
         """Check and store an event."""
         self._storing += 1
+        if self._ingest is None:
+            self._ingest = Ingest(self._store, lambda event: None)
         await self._ingest.submit(given, _anything, self._stored)
 
     def _stored(self, outcome: Outcome) -> None:
@@ -102,7 +104,8 @@ class Downloads:
 
     async def close(self) -> None:
         """Store what has come."""
-        await self._ingest.close()
+        if self._ingest is not None:
+            await self._ingest.close()
 
 
 def _is_id(text: str) -> bool:
