@@ -26,6 +26,13 @@ from negvec.cli.profile import checked_limit
 @click.option("--max-neg-items", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of a filter.")
 @click.option("--max-neg-sessions", type=click.IntRange(1), default=200, show_default=True, help="Of a connection.")
 @click.option(
+    "--query-seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="How long one query may take, until the client is told that it is too big.",
+)
+@click.option(
     "--frame-size-limit",
     type=int,
     default=500_000,
@@ -44,6 +51,7 @@ def relay(
     max_message: int,
     max_neg_items: int,
     max_neg_sessions: int,
+    query_seconds: float,
     frame_size_limit: int,
 ) -> int:
     """Run a Nostr relay whose sets are always ready to be reconciled (NIP-77).
@@ -70,6 +78,7 @@ def relay(
         compress_negentropy=compress_negentropy,
         max_connections=max_connections,
         max_message=max_message,
+        query_seconds=query_seconds,
     )
     limits = replace(settings.neg_limits, items=max_neg_items, sessions=max_neg_sessions, frame_size=frame_size_limit)
     settings = replace(settings, neg_limits=limits)

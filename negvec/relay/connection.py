@@ -22,7 +22,7 @@ from negvec.relay.events import Event, InvalidEvent
 from negvec.relay.filters import Filter, InvalidFilter
 from negvec.relay.outgoing import Outgoing
 from negvec.relay.policy import Denied, Peer
-from negvec.relay.store import Outcome
+from negvec.relay.store import Outcome, QueryTimeout
 from negvec.storage.seam import Storage
 
 if TYPE_CHECKING:
@@ -176,26 +176,39 @@ class Connection:
         self.subscriptions[name] = asked  # before the stored ones: an event that comes meanwhile may come twice
         try:
             await self._show(name, asked)
-        except sqlite3.Error:
-            logger.exception("a query failed")
+        except (sqlite3.Error, QueryTimeout) as error:
             self.subscriptions.pop(name, None)
-            await self._say("CLOSED", name, "error: the store could not be read")
+            await self._say("CLOSED", name, self._reason_of(error))
         else:
             await self._say("EOSE", name)
 
     async def _show(self, name: str, asked: list[Filter]) -> None:
         """Send what is stored, a page at a time: no more than that is held for a client that reads slowly."""
-        store, run = self._relay.store, partial(asyncio.get_running_loop().run_in_executor, self._relay.readers)
+        run = partial(asyncio.get_running_loop().run_in_executor, self._relay.readers)
         keys = await run(self._stored_keys, asked)
         while keys:
-            found, count = await run(store.page, keys, PAGE_BYTES)
+            found, count = await run(self._page, keys)
             del keys[:count]
             for json in found:
                 await self._outgoing.put(_event_frame(name, json))
 
     def _stored_keys(self, asked: list[Filter]) -> list[bytes]:
-        most = self._relay.settings.max_limit
-        return sorted({key for each in asked for key in self._relay.store.keys(each, most)})  # in NIP-01's order
+        store, settings = self._relay.store, self._relay.settings
+        with store.time_limit(settings.query_seconds):
+            return sorted({key for each in asked for key in store.keys(each, settings.max_limit)})  # in NIP-01's order
+
+    def _page(self, keys: list[bytes]) -> tuple[list[bytes], int]:
+        store = self._relay.store
+        with store.time_limit(self._relay.settings.query_seconds):
+            return store.page(keys, PAGE_BYTES)
+
+    def _reason_of(self, error: Exception) -> str:
+        """What a client is told whose query failed: never a part of the answer as if it were all."""
+        if isinstance(error, QueryTimeout):
+            logger.info("query cut short peer=%s: %s", self.peer.address, error)
+            return f"blocked: this query is too big: it took longer than {self._relay.settings.query_seconds:g} seconds"
+        logger.error("a query failed", exc_info=error)
+        return "error: the store could not be read"
 
     def _readable(self, given: Any) -> Filter:
         """A filter as the policy lets it be read: REQ and NEG-OPEN alike."""
@@ -229,11 +242,12 @@ class Connection:
 
     def _resolve(self, given: dict[str, Any], most: int) -> Storage:
         asked = self._negotiable(given)
+        store = self._relay.store
         try:
-            return self._relay.store.storage(asked, most)
-        except (sqlite3.Error, RuntimeError) as error:  # never a smaller set
-            logger.exception("a scan failed")
-            raise Refused("error: the store could not be read") from error
+            with store.time_limit(self._relay.settings.query_seconds):
+                return store.storage(asked, most)
+        except (sqlite3.Error, RuntimeError, QueryTimeout) as error:
+            raise Refused(self._reason_of(error)) from error
 
     def _negotiable(self, given: dict[str, Any]) -> Filter:
         try:

@@ -13,8 +13,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +46,7 @@ CREATE TABLE deleted_addresses(pubkey BLOB, kind INTEGER, address TEXT, until IN
 """
 
 KEY_SIZE = 40  # bytes
+_STEPS = 10_000  # of SQLite's machine, half a millisecond or so, after which a query looks at the clock
 _PAGE = 500  # keys looked up at once
 _JOINED = 20_000_000  # keys that one blob holds: SQLite's limit is a gigabyte
 
@@ -68,6 +69,10 @@ _DUPLICATE = Outcome(True, "duplicate: already have this event", False)
 def key_of(created_at: int, id: bytes) -> bytes:
     """The key by which an event is ordered: the newest first, and of a second the lowest id."""
     return (2**64 - 1 - created_at).to_bytes(8, "big") + id
+
+
+class QueryTimeout(Exception):
+    """A query that took longer than it may."""
 
 
 class EventStore:
@@ -132,6 +137,7 @@ class EventStore:
         """A connection of the thread's own."""
         if not hasattr(self._local, "connection"):
             self._local.connection = self._connect()
+            self._local.connection.set_progress_handler(self._overdue, _STEPS)
         connection: sqlite3.Connection = self._local.connection
         return connection
 
@@ -279,6 +285,28 @@ class EventStore:
             _apply_to(self._index_of(kind), changes if len(kinds) == 1 else [c for c in changes if c[1] == kind])
 
     # ---- reading
+
+    @contextmanager
+    def time_limit(self, seconds: float) -> Iterator[None]:
+        """Cut short what this thread reads meanwhile, if it takes longer.
+
+        Raises
+        ------
+        QueryTimeout
+        """
+        self._local.deadline = time.monotonic() + seconds
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+            raise QueryTimeout(f"the query took longer than {seconds:g} seconds") from None
+        finally:
+            self._local.deadline = None
+
+    def _overdue(self) -> bool:
+        deadline = getattr(self._local, "deadline", None)
+        return deadline is not None and time.monotonic() >= deadline
 
     def keys(self, asked: Filter, most: int) -> list[bytes]:
         """The keys of stored events that match, the newest first, up to `most` or the filter's own limit."""
