@@ -23,6 +23,7 @@ import numpy as np
 import negvec
 from negvec.relay.events import DELETION, Event
 from negvec.relay.filters import Filter
+from negvec.relay.holding import hold
 from negvec.storage import Snapshot, Window
 from negvec.storage.seam import Bytes, Storage, Words
 
@@ -76,7 +77,9 @@ class QueryTimeout(Exception):
 
 
 class EventStore:
-    """Events in an SQLite file. Writes come from one thread at a time; reads from any.
+    """Events in an SQLite file, which it holds until it is closed.
+
+    Writes come from one thread at a time; reads from any.
 
     Parameters
     ----------
@@ -88,7 +91,7 @@ class EventStore:
     ValueError
         The file is another program's, or a later version's.
     OSError
-        It can't be opened.
+        It can't be opened; or, as `negvec.relay.holding.StoreInUse`, another store of this or another process holds it.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -97,19 +100,21 @@ class EventStore:
         self._opened: list[sqlite3.Connection] = []
         self._opening = threading.Lock()
         self._writing = threading.Lock()
+        self._lock = hold(self.path)
+        self.everything = negvec.LiveIndex()
+        self.kinds: dict[int, negvec.LiveIndex] = {}
         try:
             self._writer = self._connect()
             self._prepare()
+            self._remove_expired()
+            self._fill_indexes()
+            self._next_expiry = self._first_expiry()
         except sqlite3.Error as error:
             self.close()
             raise OSError(f"{self.path}: {error}") from error
-        except ValueError:
+        except BaseException:
             self.close()
             raise
-        self.everything = negvec.LiveIndex()
-        self.kinds: dict[int, negvec.LiveIndex] = {}
-        self._fill_indexes()
-        (self._next_expiry,) = self._writer.execute("SELECT min(expires) FROM events WHERE expires NOT NULL").fetchone()
 
     def __len__(self) -> int:
         """Number of events."""
@@ -121,6 +126,7 @@ class EventStore:
             for connection in self._opened:
                 connection.close()
             self._opened = []
+        self._lock.release()
 
     # ---- opening
 
@@ -150,7 +156,6 @@ class EventStore:
         self._writer.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
 
     def _fill_indexes(self) -> None:
-        self.expire()
         for (kind,) in self._writer.execute("SELECT DISTINCT kind FROM events").fetchall():
             created_at, ids = self._scan(self._writer, "WHERE kind = ?", [kind], None)
             self._index_of(kind).insert(created_at, ids)
@@ -181,21 +186,27 @@ class EventStore:
 
     def expire(self, now: float | None = None) -> int:
         """Remove what has expired (NIP-40); returns the number of events removed."""
-        moment = int(time.time() if now is None else now)
         with self._writing:
-            changes: list[_Change] = []
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                self._remove("expires <= ?", [moment], changes)
-                self._writer.execute("COMMIT")
-            except BaseException:
-                self._writer.execute("ROLLBACK")
-                raise
-            if hasattr(self, "everything"):
-                self._apply(changes)
-            row = self._writer.execute("SELECT min(expires) FROM events WHERE expires NOT NULL").fetchone()
-            self._next_expiry = row[0]
+            changes = self._remove_expired(now)
+            self._apply(changes)
+            self._next_expiry = self._first_expiry()
         return len(changes)
+
+    def _remove_expired(self, now: float | None = None) -> list[_Change]:
+        changes: list[_Change] = []
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            self._remove("expires <= ?", [int(time.time() if now is None else now)], changes)
+            self._writer.execute("COMMIT")
+        except BaseException:
+            self._writer.execute("ROLLBACK")
+            raise
+        return changes
+
+    def _first_expiry(self) -> int | None:
+        row = self._writer.execute("SELECT min(expires) FROM events WHERE expires NOT NULL").fetchone()
+        first: int | None = row[0]
+        return first
 
     def _due(self) -> bool:
         return self._next_expiry is not None and self._next_expiry <= time.time()

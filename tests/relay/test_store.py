@@ -16,8 +16,9 @@ import pytest
 import negvec
 from negvec.relay import EventStore, events, filters
 from negvec.relay.events import Event
+from negvec.relay.holding import StoreInUse
 
-from . import pubkey, signed, stored_json
+from . import pubkey, relay_process, signed, stored_json
 
 
 @pytest.fixture
@@ -177,6 +178,33 @@ def test_a_scan_over_the_most_has_one_more_and_is_not_a_smaller_set(store: Event
     asked = filters.parse({"authors": [pubkey(0)]})
     assert [len(store.storage(asked, most)) for most in (19, 20, 21)] == [20, 20, 20]
     assert len(store.storage(asked, 5)) == 6
+
+
+def test_a_store_is_held_by_one_and_let_go_of_even_by_kill_9(tmp_path: Path) -> None:
+    path, link = tmp_path / "events.db", tmp_path / "link.db"
+    with relay_process(path) as (_, process):
+        link.symlink_to(path)
+        for name in (path, link):
+            with pytest.raises(StoreInUse, match=f"{name.name} is in use: a relay"):
+                EventStore(name)
+        process.kill()
+        process.wait()
+        store = EventStore(path)
+    with pytest.raises(StoreInUse):
+        EventStore(path)
+    store.close()
+    EventStore(path).close()
+
+
+def test_a_place_that_can_hold_no_store_is_told(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"a\.db: there is no folder .*missing; make it first"):
+        EventStore(tmp_path / "missing" / "a.db")
+    with pytest.raises(OSError, match=r"is a folder; give a file in it, such as .*events\.db"):
+        EventStore(tmp_path)
+    (tmp_path / "damaged.db").write_bytes(b"SQLite format 3\0" + bytes(84) + b"\xff" * 4000)
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"damaged\.db"):
+            EventStore(tmp_path / "damaged.db")
 
 
 @pytest.mark.parametrize("content", [b"no database at all, but long enough to be one" * 40, None])

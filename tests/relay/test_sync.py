@@ -331,6 +331,9 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         assert again.returncode == 0
         assert "0 that the store lacked" in again.stdout
         assert negvec_sync(url, "--store", mine, "--filter", "{").returncode == 2
+        held = negvec_sync(url, "--store", str(tmp_path / "theirs.db"))
+        assert held.returncode == 2
+        assert "theirs.db is in use: a relay or a sync has it open" in held.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     gone = negvec_sync(url, "--store", mine)
