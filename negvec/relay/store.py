@@ -157,7 +157,7 @@ class EventStore:
 
     def _fill_indexes(self) -> None:
         for (kind,) in self._writer.execute("SELECT DISTINCT kind FROM events").fetchall():
-            created_at, ids = self._scan(self._writer, "WHERE kind = ?", [kind], None)
+            created_at, ids = self._scan(self._writer, "SELECT key FROM events WHERE kind = ?", [kind], None)
             self._index_of(kind).insert(created_at, ids)
             self.everything.insert(created_at, ids)
 
@@ -322,10 +322,9 @@ class EventStore:
     def keys(self, asked: Filter, most: int) -> list[bytes]:
         """The keys of stored events that match, the newest first, up to `most` or the filter's own limit."""
         self.expire_if_due()
-        where, values = _where(asked)
+        rows, values = _rows(asked)
         limit = most if asked.limit is None else min(asked.limit, most)
-        sql = f"SELECT key FROM events {where} ORDER BY key LIMIT ?"
-        return [key for (key,) in self._reader().execute(sql, [*values, limit])]
+        return [key for (key,) in self._reader().execute(f"{rows} ORDER BY key LIMIT ?", [*values, limit])]
 
     def page(self, keys: list[bytes], most_bytes: int) -> tuple[list[bytes], int]:
         """The JSON of the first of some events, and of how many keys: as `most_bytes` allow, and of one at least.
@@ -363,13 +362,12 @@ class EventStore:
             return live
         if asked.kinds is not None and _only_times_and_kinds(asked):
             return self._of_kinds(sorted(asked.kinds), asked.since, asked.until)
-        where, values = _where(asked)
-        if asked.limit is None and most < _JOINED:
-            rows = f"SELECT key FROM events {where} LIMIT ?"  # in whatever order the best index has them
-            created_at, ids = _columns(self._joined(self._reader(), rows, [*values, most + 1]))
+        rows, values = _rows(asked)
+        if asked.limit is None and most < _JOINED:  # in whatever order the best index has them
+            created_at, ids = _columns(self._joined(self._reader(), f"{rows} LIMIT ?", [*values, most + 1]))
         else:
             limit = most + 1 if asked.limit is None else min(asked.limit, most + 1)
-            created_at, ids = self._scan(self._reader(), where, values, limit)
+            created_at, ids = self._scan(self._reader(), rows, values, limit)
         return negvec.seal(created_at[::-1], ids[::-1], copy=False)
 
     def _live(self, asked: Filter) -> Storage | None:
@@ -388,16 +386,12 @@ class EventStore:
             return negvec.seal([], [])
         return negvec.seal(np.concatenate([w.created_at for w in windows]), np.concatenate([w.ids for w in windows]))
 
-    def _scan(
-        self, reader: sqlite3.Connection, where: str, values: list[Any], limit: int | None
-    ) -> tuple[Words, Bytes]:
-        """The items of rows, in the order of their keys; a scan that is cut short is an error, not a smaller set."""
+    def _scan(self, reader: sqlite3.Connection, rows: str, values: list[Any], limit: int | None) -> tuple[Words, Bytes]:
+        """The items of what a query selects, in the order of keys; a scan cut short is an error, not a smaller set."""
         pieces, after, left = [], b"", limit
         while left is None or left > 0:
             count = _JOINED if left is None else min(left, _JOINED)
-            joiner = "AND" if where else "WHERE"
-            rows = f"SELECT key FROM events {where} {joiner} key > ? ORDER BY key LIMIT ?"
-            keys = self._joined(reader, rows, [*values, after, count])
+            keys = self._joined(reader, f"{rows} AND key > ? ORDER BY key LIMIT ?", [*values, after, count])
             pieces.append(keys)
             found = len(keys) // KEY_SIZE
             if found < count:
@@ -436,26 +430,32 @@ def _apply_to(index: negvec.LiveIndex, changes: list[_Change]) -> None:
     index.apply(created_at_, ids, np.array([change[0] for change in changes], np.bool_))
 
 
-def _where(asked: Filter) -> tuple[str, list[Any]]:
-    """The WHERE clause of a filter, and its values."""
+def _rows(asked: Filter) -> tuple[str, list[Any]]:
+    """The query for the keys of what matches a filter, to which further conditions may be added, and its values."""
+    selected, column = "key FROM events", "seq"
     clauses: list[str] = []
     values: list[Any] = []
+    times = [key_of(asked.until, b""), key_of(asked.since, b"\xff" * 32)]
 
-    def one_of(column: str, chosen: Iterable[Any]) -> None:
+    def one_of(name: str, chosen: Iterable[Any]) -> None:
         listed = sorted(chosen)
-        clauses.append(f"{column} IN ({','.join('?' * len(listed))})")
+        clauses.append(f"{name} IN ({','.join('?' * len(listed))})")
         values.extend(listed)
 
-    if asked.ids is not None:
-        one_of("id", asked.ids)
-    if asked.authors is not None:
-        one_of("pubkey", asked.authors)
-    if asked.kinds is not None:
-        one_of("kind", asked.kinds)
-    for name, chosen in sorted(asked.tags.items()):
-        listed = sorted(chosen)
-        clauses.append(f"seq IN (SELECT seq FROM tags WHERE name = ? AND value IN ({','.join('?' * len(listed))}))")
-        values.extend([name, *listed])
+    for name, chosen in (("id", asked.ids), ("pubkey", asked.authors), ("kind", asked.kinds)):
+        if chosen is not None:
+            one_of(name, chosen)
+    tags = sorted(asked.tags.items())
+    if tags and not clauses:  # the rows of a tag have the keys, in their order: no event has to be looked up
+        (letter, of_tag), *tags = tags
+        selected, column = "key FROM tags" if len(of_tag) == 1 else "DISTINCT key FROM tags", "key"
+        one_of("name", [letter])
+        one_of("value", of_tag)
+    for letter, of_tag in tags:
+        marks = ",".join("?" * len(of_tag))
+        rows = f"SELECT {column} FROM tags WHERE name = ? AND value IN ({marks}) AND key BETWEEN ? AND ?"
+        clauses.append(f"{column} IN ({rows})")
+        values.extend([letter, *sorted(of_tag), *times])
     clauses.append("key BETWEEN ? AND ?")
-    values.extend([key_of(asked.until, b""), key_of(asked.since, b"\xff" * 32)])
-    return "WHERE " + " AND ".join(clauses), values
+    values.extend(times)
+    return f"SELECT {selected} WHERE {' AND '.join(clauses)}", values

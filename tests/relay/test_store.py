@@ -90,6 +90,15 @@ def test_every_mix_of_attributes_shows_what_matches(store: EventStore) -> None:
         assert shown(store, asked) == [event.id.hex() for event in expected[: asked.get("limit", 1000)]]
 
 
+def test_an_event_with_several_of_the_values_asked_for_comes_once(store: EventStore) -> None:
+    both, one, other = (signed(k, 1, [["t", sign] for sign in signs]) for k, signs in enumerate(("xyx", "x", "z")))
+    store.put(parsed(both, one, other, signed(9, 1, [["p", "x"]])))
+    assert shown(store, {"#t": ["x", "y"]}) == [one["id"], both["id"]]
+    assert shown(store, {"#t": ["x", "y"], "limit": 1}) == [one["id"]]
+    assert shown(store, {"#t": ["x", "y", "z"], "kinds": [1], "until": 1_700_000_000}) == [both["id"]]
+    assert shown(store, {"#t": []}) == []
+
+
 def test_what_is_there_is_told_and_not_stored_again(store: EventStore) -> None:
     (event,) = parsed(signed(1))
     assert [outcome.new for outcome in store.put([event, event])] == [True, False]
