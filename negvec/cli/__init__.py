@@ -69,7 +69,7 @@ def cli(verbose: int) -> None:
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is told in a line, with exit status 2."""
+    """Run the command line; what goes wrong is told in a line that begins with "negvec: ", with exit status 2."""
     try:
         status = cli.main(standalone_mode=False) or 0
     except SystemExit as stop:
@@ -78,7 +78,10 @@ def main() -> None:
     except click.exceptions.Exit as stop:
         status = stop.exit_code
     except click.ClickException as error:
-        error.show()
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(error.ctx.get_usage(), err=True)
+            click.echo(f"'{error.ctx.command_path} --help' says more.", err=True)
+        click.echo(f"negvec: {error.format_message()}", err=True)
         status = TROUBLE
     except click.Abort:
         click.echo("negvec: interrupted", err=True)

@@ -79,9 +79,9 @@ def sync(
     try:
         asked = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise click.BadParameter(f"--filter is JSON: {error}") from None
+        raise click.BadParameter(f"it is no JSON: {error}", param_hint="--filter") from None
     if not isinstance(asked, dict):
-        raise click.BadParameter("--filter is a JSON object")
+        raise click.BadParameter("it is no JSON object, such as '{\"kinds\":[1]}'", param_hint="--filter")
     store = EventStore(path)
     moving = "none" if dry_run else direction
     try:
