@@ -10,8 +10,7 @@ from typing import Any
 import orjson
 
 from negvec.client.report import Report
-from negvec.relay.events import Event, InvalidEvent
-from negvec.relay.ingest import Ingest
+from negvec.relay.ingest import Ingest, storable
 from negvec.relay.store import EventStore, Outcome
 
 IDS_A_REQUEST = 250  # 17 KB; relays limit filters, and what they answer one with
@@ -79,7 +78,7 @@ class Downloads:
         self._storing += 1
         if self._ingest is None:
             self._ingest = Ingest(self._store, lambda event: None)
-        await self._ingest.submit(given, _anything, self._stored)
+        await self._ingest.submit(given, storable, self._stored)
 
     def _stored(self, outcome: Outcome) -> None:
         self._storing -= 1
@@ -110,11 +109,6 @@ class Downloads:
 
 def _is_id(text: str) -> bool:
     return len(text) == 64 and all(sign in "0123456789abcdef" for sign in text)
-
-
-def _anything(event: Event) -> None:
-    if event.ephemeral:
-        raise InvalidEvent("invalid: ephemeral events are not stored")
 
 
 class Uploads:

@@ -322,7 +322,7 @@ class EventStore:
     def keys(self, asked: Filter, most: int) -> list[bytes]:
         """The keys of stored events that match, the newest first, up to `most` or the filter's own limit."""
         self.expire_if_due()
-        rows, values = _rows(asked)
+        rows, values = rows_of(asked)
         limit = most if asked.limit is None else min(asked.limit, most)
         return [key for (key,) in self._reader().execute(f"{rows} ORDER BY key LIMIT ?", [*values, limit])]
 
@@ -362,7 +362,7 @@ class EventStore:
             return live
         if asked.kinds is not None and _only_times_and_kinds(asked):
             return self._of_kinds(sorted(asked.kinds), asked.since, asked.until)
-        rows, values = _rows(asked)
+        rows, values = rows_of(asked)
         if asked.limit is None and most < _JOINED:  # in whatever order the best index has them
             created_at, ids = _columns(self._joined(self._reader(), f"{rows} LIMIT ?", [*values, most + 1]))
         else:
@@ -430,7 +430,7 @@ def _apply_to(index: negvec.LiveIndex, changes: list[_Change]) -> None:
     index.apply(created_at_, ids, np.array([change[0] for change in changes], np.bool_))
 
 
-def _rows(asked: Filter) -> tuple[str, list[Any]]:
+def rows_of(asked: Filter) -> tuple[str, list[Any]]:
     """The query for the keys of what matches a filter, to which further conditions may be added, and its values."""
     selected, column = "key FROM events", "seq"
     clauses: list[str] = []

@@ -170,7 +170,7 @@ async def test_a_scan_that_fails_is_an_error_and_never_a_smaller_set(
 ) -> None:
     async with relay_with(tmp_path, 20) as relay, connect(relay.url) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(negvec.relay.store, "_rows", lambda asked: ("SELECT no_such_column", []))
+            patch.setattr(negvec.relay.store, "rows_of", lambda asked: ("SELECT no_such_column", []))
             _, session = await reconcile(client, NOTHING, {"authors": [pubkey(0)]})
         assert session.refusal == ("other", "error: the store could not be read", None)
         assert len((await reconcile(client, NOTHING, {"authors": [pubkey(0)]}))[0]) == 20
