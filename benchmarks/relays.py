@@ -27,10 +27,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 
 import negvec
 from negvec.client import sync
+from negvec.client.address import connecting
 from negvec.nip77 import ClientSession
 from negvec.relay.store import EventStore, key_of
 from negvec.workloads import SHAPES, Side, pair
@@ -84,7 +85,7 @@ async def measure(
     first, again = [], []
     for _ in range(runs + 1):
         started = time.perf_counter()
-        async with connect(url, max_size=None, compression=None) as socket:
+        async with connecting(url) as socket:
             await session(socket, ours, asked, "first")
             first.append(time.perf_counter() - started)
             started = time.perf_counter()

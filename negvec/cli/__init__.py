@@ -20,10 +20,15 @@ COMMANDS = {
     "verify": "Check that such a file is sound.",
     "sync": "Bring a store of events and a relay to the same set (NIP-77).",
     "relay": "Run a Nostr relay that reconciles (NIP-77).",
+    "import": "Bring events from a file into a store of events.",
+    "export": "Write the events of a store to a file.",
     "inspect": "Show what a message says, range by range.",
     "profile": "Show where the time of a reconciliation goes.",
     "warmup": "Compile ahead what the first use would compile.",
 }
+
+
+_NAMES = {"import": "import_events", "export": "export_events"}  # since import is Python's word
 
 
 class _LazyGroup(click.Group):
@@ -35,7 +40,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"negvec.cli.{cmd_name}"), cmd_name)
+        name = _NAMES.get(cmd_name, cmd_name)
+        command: click.Command = getattr(importlib.import_module(f"negvec.cli.{name}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -69,7 +75,7 @@ def cli(verbose: int) -> None:
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is told in a line, with exit status 2."""
+    """Run the command line; what goes wrong is told in a line that begins with "negvec: ", with exit status 2."""
     try:
         status = cli.main(standalone_mode=False) or 0
     except SystemExit as stop:
@@ -78,7 +84,10 @@ def main() -> None:
     except click.exceptions.Exit as stop:
         status = stop.exit_code
     except click.ClickException as error:
-        error.show()
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(error.ctx.get_usage(), err=True)
+            click.echo(f"'{error.ctx.command_path} --help' says more.", err=True)
+        click.echo(f"negvec: {error.format_message()}", err=True)
         status = TROUBLE
     except click.Abort:
         click.echo("negvec: interrupted", err=True)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, TypeAlias
 
@@ -23,12 +24,12 @@ from negvec.cli.streams import FileError, Source, blocks, open_source, system_er
 from negvec.items import ID_SIZE, Ids, Timestamps
 from negvec.storage.sealed_file import MAGIC
 
-__all__ = ["FileError", "FileItems", "Progress", "read_items", "write_ids"]
+__all__ = ["FileError", "FileItems", "Progress", "read_items", "write_ids", "writing"]
 
 Progress: TypeAlias = Callable[[int, int | None, int], None]
 """Called with bytes read from the file, bytes in it (None for a pipe), and items so far."""
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 # How many lines are looked at to tell JSON lines from CSV.
 _LINES_SNIFFED = 100
@@ -102,7 +103,7 @@ def _read_text(source: Source, skip_bad: bool, progress: Progress | None) -> Fil
     parse: Parser | None = None
     for block in blocks(source):
         if parse is None:
-            parse, block = _choose_parser(block.removeprefix(_BOM), source.name)
+            parse, block = _choose_parser(block.removeprefix(BOM), source.name)
         parsed = parse(block, line)
         if parsed.bad and not skip_bad:
             number, reason = parsed.bad[0]
@@ -154,21 +155,35 @@ def write_ids(path: str | os.PathLike[str], ids: Ids) -> None:
     if ids.dtype != np.uint8 or ids.ndim != 2 or ids.shape[1] != ID_SIZE:
         raise ValueError(f"ids must be (k, 32) uint8, are {ids.dtype} of shape {ids.shape}")
     name = os.fspath(path)
+    with writing(name) as stream:
+        (_write_npy if name.endswith(".npy") else _write_hex)(stream, ids)
+
+
+@contextmanager
+def writing(name: str) -> Iterator[BinaryIO]:
+    """A file to be written, whole or not at all; `-` is stdout.
+
+    A regular file is replaced only once all is written; a device or pipe is written to directly.
+
+    Raises
+    ------
+    FileError
+        If the file can't be written.
+    """
     if name == "-":
-        _write_hex(sys.stdout.buffer, ids)
+        yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    write = _write_npy if name.endswith(".npy") else _write_hex
     with system_errors(name):
         if os.path.exists(name) and not os.path.isfile(name):
             with open(name, "wb") as stream:
-                write(stream, ids)
+                yield stream
             return
         target = os.path.realpath(name)  # a link stays a link
         temporary = f"{target}.{secrets.token_hex(4)}.tmp"
         try:
             with open(temporary, "xb") as stream:
-                write(stream, ids)
+                yield stream
             os.replace(temporary, target)
         except BaseException:
             if os.path.exists(temporary):

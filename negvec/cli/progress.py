@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import negvec
-from negvec.cli.files import FileItems, read_items
+from negvec.cli.files import FileItems, Progress, read_items
 from negvec.cli.streams import system_errors
 from negvec.storage import MappedVector, Window
 from negvec.storage.sealed_file import MAGIC
@@ -52,22 +52,29 @@ def read(path: str, *, skip_bad: bool = False, show: bool = True) -> FileItems |
             mapped = negvec.open(path)
         logger.info("%s: %d items mapped", path, len(mapped))
         return mapped
-    if not (show and sys.stderr.isatty()):
-        items = read_items(path, skip_bad=skip_bad)
-    else:
-        from tqdm import tqdm  # here, since most runs show no bar
-
-        with tqdm(unit="B", unit_scale=True, desc=path, leave=False, delay=0.5) as bar:
-
-            def advance(read: int, total: int | None, count: int) -> None:
-                bar.total = total
-                bar.set_postfix_str(f"{count:,} items", refresh=False)
-                bar.update(read - bar.n)
-
-            items = read_items(path, skip_bad=skip_bad, progress=advance)
+    with reading(path, show) as progress:
+        items = read_items(path, skip_bad=skip_bad, progress=progress)
     took = time.perf_counter() - started
     logger.info("%s: %d items read in %.2f s, %d bad lines skipped", items.source, len(items), took, items.skipped)
     return items
+
+
+@contextmanager
+def reading(path: str, show: bool) -> Iterator[Progress | None]:
+    """What is told how far a file is read, shown if `show` and standard error is a terminal."""
+    if not (show and sys.stderr.isatty()):
+        yield None
+        return
+    from tqdm import tqdm  # here, since most runs show no bar
+
+    with tqdm(unit="B", unit_scale=True, desc=path, leave=False, delay=0.5) as bar:
+
+        def advance(read: int, total: int | None, count: int) -> None:
+            bar.total = total
+            bar.set_postfix_str(f"{count:,} items", refresh=False)
+            bar.update(read - bar.n)
+
+        yield advance
 
 
 def _is_sealed(path: str) -> bool:

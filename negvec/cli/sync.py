@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from negvec.cli.filter_option import filter_option
 from negvec.cli.profile import checked_limit
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ COMPLETE, DIFFERENT = 0, 1  # exit status
 @click.command()
 @click.argument("url")
 @click.option("--store", "path", required=True, type=click.Path(dir_okay=False), help="The SQLite file of the events.")
-@click.option(
-    "--filter", "text", metavar="JSON", default="{}", help="What to sync, as in a REQ; everything by default."
-)
+@filter_option("What to sync")
 @click.option(
     "--direction",
     type=click.Choice(["down", "up", "both", "none"]),
@@ -43,7 +42,7 @@ COMPLETE, DIFFERENT = 0, 1  # exit status
 def sync(
     url: str,
     path: str,
-    text: str,
+    asked: dict[str, Any],
     direction: str,
     dry_run: bool,
     frame_size_limit: int | None,
@@ -76,12 +75,6 @@ def sync(
         raise click.UsageError(
             f"a sync needs packages that are not here ({error.name}): pip install 'negvec[relay]'"
         ) from None
-    try:
-        asked = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise click.BadParameter(f"--filter is JSON: {error}") from None
-    if not isinstance(asked, dict):
-        raise click.BadParameter("--filter is a JSON object")
     store = EventStore(path)
     moving = "none" if dry_run else direction
     try:

@@ -15,9 +15,11 @@ from contextlib import suppress
 from typing import Any
 
 import orjson
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
+from negvec.client.address import connecting
+from negvec.client.information import Information
 from negvec.client.report import Report
 from negvec.client.transfer import Downloads, Uploads
 from negvec.client.windows import EVERYTHING, Window, cut
@@ -27,6 +29,7 @@ from negvec.protocol import AdaptivePolicy
 from negvec.relay import filters
 from negvec.relay.filters import Filter
 from negvec.relay.store import EventStore
+from negvec.storage.seam import Storage
 
 logger = logging.getLogger("negvec.client")
 
@@ -36,8 +39,6 @@ MOST_WINDOWS = 4096  # of one sync; a relay that finds every one too large is no
 PAGE = 500  # events of a REQ where there is no negentropy
 MOST_PAGES = 100_000  # of a window: fifty million events
 MOST_PAGE = 32_000  # of a single second; relays give less
-LARGEST_MESSAGE = 64 << 20  # bytes that the relay may send at once
-LARGEST_FRAME = 500_000  # bytes before hex, however much the relay would take
 
 Progress = Callable[[Report], None]
 
@@ -107,54 +108,37 @@ async def sync(
     if not url.startswith(("ws://", "wss://")):
         raise SyncError(f"{url}: a relay's URL begins with ws:// or wss://")
     started = time.perf_counter()
-    stated = await asyncio.to_thread(_stated_limits, url)
-    if frame_size_limit is None:
-        most = stated.get("max_message_length")
-        frame_size_limit = DEFAULT_FRAME_SIZE
-        if isinstance(most, int):
-            frame_size_limit = min(max((most - 2000) // 2, 4096), LARGEST_FRAME)
     try:
-        async with connect(url, max_size=LARGEST_MESSAGE, compression=None, open_timeout=idle_seconds) as socket:
-            run = _Sync(socket, store, given, asked, direction, frame_size_limit, idle_seconds, progress)
-            run.largest_page = stated.get("max_limit")
+        async with connecting(url, idle_seconds) as socket:
+            parts = socket, Information(url), store
+            run = _Sync(*parts, given, asked, direction, frame_size_limit, idle_seconds, progress)
             try:
                 await run.run()
             finally:
                 await run.close()
+            run.report.seconds = time.perf_counter() - started
     except (OSError, InvalidURI, InvalidHandshake, TimeoutError) as error:
         raise SyncError(f"{url}: {error or type(error).__name__}") from error
     except ConnectionClosed as error:
         raise SyncError(f"{url}: the relay ended the connection: {error}") from error
-    run.report.seconds = time.perf_counter() - started
     return run.report
-
-
-def _stated_limits(url: str) -> dict[str, Any]:
-    """What the relay's NIP-11 document says that it takes."""
-    import urllib.request
-
-    try:
-        request = urllib.request.Request("http" + url[2:], headers={"Accept": "application/nostr+json"})
-        with urllib.request.urlopen(request, timeout=3) as response:
-            limits = orjson.loads(response.read(1 << 20))["limitation"]
-    except Exception:  # whatever goes wrong, defaults do
-        return {}
-    return limits if isinstance(limits, dict) else {}
 
 
 class _Sync:
     def __init__(
         self,
         socket: ClientConnection,
+        information: Information,
         store: EventStore,
         given: dict[str, Any],
         asked: Filter,
         direction: str,
-        frame_size: int,
+        frame_size: int | None,
         idle_seconds: float,
         progress: Progress | None,
     ) -> None:
-        self._socket, self._store, self._given, self._asked = socket, store, given, asked
+        self._socket, self._information = socket, information
+        self._store, self._given, self._asked = store, given, asked
         self._direction, self._frame_size, self._idle_seconds = direction, frame_size, idle_seconds
         self._progress = progress
         self.report = Report()
@@ -166,7 +150,6 @@ class _Sync:
         self._needed: set[bytes] = set()
         self._had: set[bytes] = set()
         self._heard = time.monotonic()
-        self.largest_page: Any = None  # events that the relay gives at once, if it says so
         self._turn = asyncio.Event()  # set whenever a session or page gets further
         self._prefix = secrets.token_hex(4)  # no session of another run, or relay, has these ids
         self._names = 0
@@ -229,7 +212,12 @@ class _Sync:
         if session is None:
             return
         before = session.rounds, session.over
-        frames = await asyncio.to_thread(session.receive, message, time.monotonic())
+        frames = session.receive_at_once(message, time.monotonic())
+        if frames is None:
+            if self._frame_size is None:  # from here on, messages may be long
+                self._frame_size = await self._information.frame_size()
+                session.limit_frames(self._frame_size)
+            frames = await asyncio.to_thread(session.receive, message, time.monotonic())
         for frame in frames:
             await self._send(frame)
         if (session.rounds, session.over) != before:
@@ -291,22 +279,27 @@ class _Sync:
             bounds["until"] = window.until
         return {name: value for name, value in self._given.items() if name not in ("since", "until")} | bounds
 
-    def _own(self, window: Window) -> Any:
-        asked = self._asked._replace(since=window.since, until=window.until)
-        return self._store.storage(asked, 2**40)
+    def _asked_of(self, window: Window) -> Filter:
+        return self._asked._replace(since=window.since, until=window.until)
+
+    def _own(self, window: Window) -> Storage:
+        return self._store.storage(self._asked_of(window), 2**40)
 
     async def _reconcile(self, window: Window) -> Refusal | None:
         """Reconcile a window; returns why not, if not."""
         self.report.windows += 1
         self._names += 1
-        own = await asyncio.to_thread(self._own, window)
+        own = self._store.ready(self._asked_of(window))
+        if own is None:
+            own = await asyncio.to_thread(self._own, window)
         name = f"neg-{self._prefix}-{self._names}"
         # Relays answer as the reference does, in frames of 500,000 bytes: half of the bytes and rounds, and less.
         policy = AdaptivePolicy()
-        session = ClientSession(own, name, self._filter_of(window), self._frame_size, policy=policy)
+        size = DEFAULT_FRAME_SIZE if self._frame_size is None else self._frame_size
+        session = ClientSession(own, name, self._filter_of(window), size, policy=policy)
         self._session, self._heard = session, time.monotonic()
         self._turn.clear()
-        await self._send(await asyncio.to_thread(session.open, time.monotonic()))
+        await self._send(session.open(time.monotonic()))  # 16 ranges of a set that is sealed
         while not session.over:
             await self._turn.wait()
             self._turn.clear()
@@ -349,7 +342,8 @@ class _Sync:
             elif new and len(fresh) >= PAGE and limit < MOST_PAGE:
                 limit *= 4  # a second with more events than a page
             else:
-                whole = type(self.largest_page) is int and len(fresh) < self.largest_page
+                largest = await self._information.largest_page()
+                whole = largest is not None and len(fresh) < largest
                 self.report.crowded += len(fresh) >= PAGE and not whole
                 until, limit = oldest - 1, PAGE
         self._found(sorted(missing), [])

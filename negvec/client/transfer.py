@@ -10,8 +10,7 @@ from typing import Any
 import orjson
 
 from negvec.client.report import Report
-from negvec.relay.events import Event, InvalidEvent
-from negvec.relay.ingest import Ingest
+from negvec.relay.ingest import Ingest, storable
 from negvec.relay.store import EventStore, Outcome
 
 IDS_A_REQUEST = 250  # 17 KB; relays limit filters, and what they answer one with
@@ -25,8 +24,8 @@ class Downloads:
     """Asks for needed events by their ids, and stores them; each id is asked for once."""
 
     def __init__(self, store: EventStore, report: Report, send: Send) -> None:
-        self._report, self._send = report, send
-        self._ingest = Ingest(store, lambda event: None)
+        self._store, self._report, self._send = store, report, send
+        self._ingest: Ingest | None = None  # as soon as there is something to store
         self._asked: set[bytes] = set()
         self._waiting: deque[bytes] = deque()
         self._open: dict[str, set[bytes]] = {}  # ids of each request that have not come
@@ -77,7 +76,9 @@ class Downloads:
     async def store(self, given: Any) -> None:
         """Check and store an event."""
         self._storing += 1
-        await self._ingest.submit(given, _anything, self._stored)
+        if self._ingest is None:
+            self._ingest = Ingest(self._store, lambda event: None)
+        await self._ingest.submit(given, storable, self._stored)
 
     def _stored(self, outcome: Outcome) -> None:
         self._storing -= 1
@@ -102,16 +103,12 @@ class Downloads:
 
     async def close(self) -> None:
         """Store what has come."""
-        await self._ingest.close()
+        if self._ingest is not None:
+            await self._ingest.close()
 
 
 def _is_id(text: str) -> bool:
     return len(text) == 64 and all(sign in "0123456789abcdef" for sign in text)
-
-
-def _anything(event: Event) -> None:
-    if event.ephemeral:
-        raise InvalidEvent("invalid: ephemeral events are not stored")
 
 
 class Uploads:

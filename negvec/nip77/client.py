@@ -14,7 +14,19 @@ import numpy as np
 
 from negvec.errors import ProtocolError
 from negvec.items import Ids
-from negvec.nip77.frames import Frame, FrameError, NegErr, NegMsg, Other, neg_close, neg_msg, neg_open, read
+from negvec.nip77.frames import (
+    BRIEF_FRAME,
+    Frame,
+    FrameError,
+    Message,
+    NegErr,
+    NegMsg,
+    Other,
+    neg_close,
+    neg_msg,
+    neg_open,
+    read,
+)
 from negvec.protocol import Negentropy, PacingPolicy, SplitPolicy
 from negvec.protocol.negentropy import NO_IDS
 from negvec.protocol.stages import Watch
@@ -113,8 +125,10 @@ class ClientSession:
     ) -> None:
         if not subscription:
             raise ValueError("a subscription id is not empty")
+        self._storage, self._policy, self._watch = storage, policy, watch
         self._initiator = Negentropy(storage, frame_size_limit, stream=True, policy=policy, watch=watch)
         self.subscription, self._filter = subscription, subscription_filter
+        self._first = b""  # the message that has been sent
         self._have: list[Ids] = []
         self._need: list[Ids] = []
         self.over = False
@@ -124,11 +138,31 @@ class ClientSession:
 
     def open(self, now: float = 0.0) -> bytearray:
         """The NEG-OPEN that begins the session; once."""
-        message = self._initiator.initiate()
+        message = self._first = self._initiator.initiate()
         frame = neg_open(self.subscription, self._filter, message)
         self.bytes_up += len(message)
         self.heard = now
         return frame
+
+    def limit_frames(self, frame_size_limit: int) -> None:
+        """Set another frame size limit, once it is known: before `open`, or after it and before the first answer.
+
+        The first message is the same whatever the limit, since it has but 16 ranges or so.
+
+        Raises
+        ------
+        ValueError
+            The limit is none; or an answer has come; or the policy makes another first message for another limit, or
+            somebody watches, who would see a second one.
+        """
+        if self.rounds:
+            raise ValueError("the session is under way: its frame size limit is set before the first answer")
+        if self._first and self._watch is not None:
+            raise ValueError("the session is watched: its frame size limit is set before it opens")
+        initiator = Negentropy(self._storage, frame_size_limit, stream=True, policy=self._policy, watch=self._watch)
+        if self._first and initiator.initiate() != self._first:
+            raise ValueError(f"with a limit of {frame_size_limit} bytes the first message had been another one")
+        self._initiator = initiator
 
     def receive(self, frame: Frame, now: float = 0.0) -> list[bytes | bytearray]:
         """Take any frame that came on the connection, and give what is to be sent for it.
@@ -140,10 +174,28 @@ class ClientSession:
         try:
             message = read(frame)
         except FrameError as error:
-            if error.subscription != self.subscription or not error.label.startswith("NEG-"):
-                return []
-            self.heard = now
-            return self._refused(Refusal("protocol", str(error)), closing=True)
+            return self._hear_fault(error, now)
+        return self._hear(message, now)
+
+    def receive_at_once(self, frame: Frame, now: float = 0.0) -> list[bytes | bytearray] | None:
+        """As `receive`, where nothing has to be compared; else None, and nothing has happened.
+
+        That is a short frame which leaves nothing open, or refuses. An event loop may call this, and leave the rest to
+        a thread.
+        """
+        if len(frame) > BRIEF_FRAME:
+            return None
+        if self.over:
+            return []
+        try:
+            message = read(frame)
+        except FrameError as error:
+            return self._hear_fault(error, now)
+        if isinstance(message, NegMsg) and message.subscription == self.subscription and len(message.message) > 1:
+            return None
+        return self._hear(message, now)
+
+    def _hear(self, message: Message, now: float) -> list[bytes | bytearray]:
         if isinstance(message, Other):
             return self._hear_other(message.elements, now)
         if message.subscription != self.subscription:
@@ -154,6 +206,12 @@ class ClientSession:
         if isinstance(message, NegErr):
             return self._refused(classify(message.reason, message.cap))
         return self._refused(Refusal("protocol", "the relay sent what only clients send"), closing=True)
+
+    def _hear_fault(self, error: FrameError, now: float) -> list[bytes | bytearray]:
+        if error.subscription != self.subscription or not error.label.startswith("NEG-"):
+            return []
+        self.heard = now
+        return self._refused(Refusal("protocol", str(error)), closing=True)
 
     def close(self) -> list[bytes]:
         """Give up: the NEG-CLOSE to be sent, if the session is still open."""

@@ -21,6 +21,9 @@ Frame: TypeAlias = "bytes | bytearray | memoryview | str"
 
 LABELS = ("NEG-OPEN", "NEG-MSG", "NEG-CLOSE", "NEG-ERR")
 
+BRIEF_FRAME = 2048
+"""Bytes of the longest frame that either end takes at once: see `ServerSessions.receive_at_once`."""
+
 _SPACE = rb"[ \t\r\n]*"
 _STRING = rb'"(?:[^"\\\x00-\x1f]|\\.)*"'
 _MSG_HEAD = re.compile(_SPACE + rb"\[" + _SPACE + rb'"NEG-MSG"' + _SPACE + rb",(" + _SPACE + _STRING + rb")" + _SPACE
@@ -87,6 +90,9 @@ class Other(NamedTuple):
     elements: list[Any]
 
 
+Message: TypeAlias = NegOpen | NegMsg | NegClose | NegErr | Other
+
+
 # ---- writing
 
 
@@ -146,7 +152,7 @@ def _with_payload(head: bytes, message: bytes) -> bytearray:
 # ---- reading
 
 
-def read(frame: Frame) -> NegOpen | NegMsg | NegClose | NegErr | Other:
+def read(frame: Frame) -> Message:
     """Read a message of a client or relay.
 
     White space, escapes, further elements and upper-case digits are taken as JSON and hex have them.
@@ -203,7 +209,7 @@ def _decoded(data: bytes | bytearray, start: int, end: int) -> bytes | None:
     return out.tobytes()
 
 
-def _of_elements(elements: Any) -> NegOpen | NegMsg | NegClose | NegErr | Other:
+def _of_elements(elements: Any) -> Message:
     if not isinstance(elements, list) or not elements:
         raise FrameError("json", "a message is a JSON array with a label")
     label, *rest = elements

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import numpy as np
 
@@ -110,15 +110,15 @@ class Negentropy:
         limit = operator.index(frame_size_limit)
         policy = policy or (AdaptivePolicy() if tiny else ReferencePolicy())
         _check_limit(limit, policy, tiny)
-        if not isinstance(storage, Storage):
+        if not issubclass(type(storage), Storage):  # see _paces
             raise TypeError(f"storage is a sealed storage such as negvec.seal makes, not {type(storage).__name__}")
         len(storage)  # raises SealError before the seal
         limit = min(limit, LARGEST_FRAME)
         self._round: Round | PacedRound
-        if isinstance(policy, PacingPolicy):
+        if _paces(policy):
             self._round = PacedRound(storage, limit, policy, watch)
         else:
-            self._round = Round(storage, limit, policy, watch)
+            self._round = Round(storage, limit, cast(SplitPolicy, policy), watch)
         self._findings: Findings | None = None  # the initiator's
         self._stream = stream
         self._done = False
@@ -216,6 +216,12 @@ class Negentropy:
             )
 
 
+def _paces(policy: SplitPolicy | PacingPolicy) -> TypeGuard[PacingPolicy]:
+    # Python keeps the answer for a type, while isinstance looks up all names of a Protocol each time (before 3.12):
+    # 20 of the 75 microseconds that beginning a session took.
+    return issubclass(type(policy), PacingPolicy)
+
+
 def _check_limit(limit: int, policy: SplitPolicy | PacingPolicy, tiny: bool) -> None:
     """Refuse a limit in which an answer may not fit."""
     if limit == 0:
@@ -230,7 +236,7 @@ def _check_limit(limit: int, policy: SplitPolicy | PacingPolicy, tiny: bool) -> 
             f"frame_size_limit is 0 (no limit) or at least {SMALLEST_FRAME} bytes, not {limit}; "
             f"tiny=True allows limits from {TINIEST_FRAME} bytes on, between two ends that both have it"
         )
-    if isinstance(policy, PacingPolicy):
+    if _paces(policy):
         return
     if limit < SMALLEST_FRAME:
         raise ValueError(f"frames of {limit} bytes take a policy that paces itself, such as negvec.AdaptivePolicy()")

@@ -1,6 +1,6 @@
 """One client of a relay: its messages answered in order, its subscriptions fed, its NEG sessions held.
 
-All that goes out goes through a queue of bounded length. Answers wait for room in it, and with them the client's next
+All that goes out goes through `negvec.relay.outgoing`. Answers wait for room there, and with them the client's next
 messages; an event of a live subscription does not wait: a client that reads so slowly that there is no room is cut off.
 """
 
@@ -20,8 +20,9 @@ from negvec.nip77 import Refused, ServerSessions, notice
 from negvec.relay import filters
 from negvec.relay.events import Event, InvalidEvent
 from negvec.relay.filters import Filter, InvalidFilter
+from negvec.relay.outgoing import Outgoing
 from negvec.relay.policy import Denied, Peer
-from negvec.relay.store import Outcome
+from negvec.relay.store import Outcome, QueryTimeout
 from negvec.storage.seam import Storage
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("negvec.relay")
 
 LONGEST_SUBSCRIPTION = 64  # signs of a REQ's id (NIP-01)
+PAGE_BYTES = 1 << 18  # of stored events that are read at once
 _NEG_HEAD = re.compile(rb'[ \t\r\n]*\[[ \t\r\n]*"NEG-')  # others are JSON, and may turn out to be one of these too
 _PACE_SECONDS = 10.0  # over which a client's messages are counted
 
@@ -45,79 +47,50 @@ class Connection:
         headers = dict(socket.request.headers.raw_items()) if socket.request else {}
         self.peer = Peer(address, {name.lower(): value for name, value in headers.items()})
         self.subscriptions: dict[str, list[Filter]] = {}
-        self.sessions = ServerSessions(self._resolve, relay.settings.neg_limits)
-        self._outgoing: asyncio.Queue[bytes | bytearray] = asyncio.Queue(relay.settings.send_queue)
+        self.sessions = ServerSessions(self._resolve, relay.settings.neg_limits, self._ready)
+        self._outgoing = Outgoing(socket, relay.settings, self._cut_off)
         self._owed = 0  # events that have no OK yet
-        self._sent = asyncio.Event()
-        self._cut_off = self._negotiating = False
+        self._negotiating = False
         self._credit, self._credited = relay.settings.messages_per_second * _PACE_SECONDS, time.monotonic()
 
     async def run(self) -> None:
         """Answer until the connection ends."""
-        sender = asyncio.create_task(self._send_all())
+        sender = asyncio.create_task(self._outgoing.run())
         try:
-            answering = asyncio.create_task(self._answer_all())
-            await asyncio.wait({sender, answering}, return_when=asyncio.FIRST_COMPLETED)
-            answering.cancel()  # where nothing can be sent any more, nothing is waited for
-            await asyncio.gather(answering, return_exceptions=True)
-            if not answering.cancelled() and answering.exception() is not None:
-                raise answering.exception() or RuntimeError
+            while True:
+                message = await self._socket.recv(decode=False)
+                await self._pace()
+                await self._take(message)
         finally:
             self.sessions.close()
             self.subscriptions.clear()
             sender.cancel()
             await asyncio.gather(sender, return_exceptions=True)
 
-    async def _answer_all(self) -> None:
-        while True:
-            message = await self._socket.recv(decode=False)
-            await self._pace()
-            await self._take(message)
-
     def feed(self, event: Event) -> None:
         """Send an event to each live subscription that it matches."""
         for name, asked in list(self.subscriptions.items()):
             if any(each.matches(event) for each in asked):
-                self._put(_event_frame(name, event.json))
+                self._outgoing.offer(_event_frame(name, event.json))
 
     def expire_sessions(self, now: float) -> None:
         """Close NEG sessions that have been idle."""
         if self._negotiating:  # a thread is at them, and they are not idle
             return
         for frame in self.sessions.expire(now):
-            self._put(frame)
+            self._outgoing.offer(frame)
 
     # ---- out
 
-    def _put(self, frame: bytes | bytearray) -> None:
-        """Send what can't wait for room; who leaves none is cut off."""
-        try:
-            self._outgoing.put_nowait(frame)
-        except asyncio.QueueFull:
-            if not self._cut_off:
-                logger.warning("connection cut off peer=%s reason=slow-reader", self.peer.address)
-                self._relay.metrics.slow_readers.inc()
-                self._cut_off = True
-                self._socket.transport.abort()
-
-    async def _send_all(self) -> None:
-        timeout = self._relay.settings.send_timeout
-        while True:
-            frame = await self._outgoing.get()
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._socket.send(frame, text=True)
-            except TimeoutError:
-                logger.warning("connection cut off peer=%s reason=send-timeout", self.peer.address)
-                self._socket.transport.abort()
-                return
-            self._sent.set()
+    def _cut_off(self, reason: str) -> None:
+        logger.warning("connection cut off peer=%s reason=%s", self.peer.address, reason)
+        self._relay.metrics.slow_readers.inc()
 
     async def _room(self) -> None:
-        """Wait until the OKs that are owed and what waits to be sent leave half of the queue free."""
-        while self._outgoing.qsize() + self._owed > self._relay.settings.send_queue // 2:
-            self._sent.clear()
-            await self._sent.wait()
+        """Wait until the OKs that are owed and what waits to be sent leave half of the room free."""
+        most = self._relay.settings.send_queue // 2
+        while not self._outgoing.over and len(self._outgoing) + self._owed > most:
+            await self._outgoing.sent()
 
     async def _say(self, *elements: Any) -> None:
         await self._outgoing.put(orjson.dumps(elements))
@@ -182,7 +155,7 @@ class Connection:
         self._owed -= 1
         known = "known" if outcome.ok else "refused"
         self._relay.metrics.events.labels("new" if outcome.new else known).inc()
-        self._put(orjson.dumps(["OK", named, outcome.ok, outcome.reason]))
+        self._outgoing.offer(orjson.dumps(["OK", named, outcome.ok, outcome.reason]))
 
     async def _request(self, rest: list[Any]) -> None:
         settings = self._relay.settings
@@ -202,20 +175,40 @@ class Connection:
             return
         self.subscriptions[name] = asked  # before the stored ones: an event that comes meanwhile may come twice
         try:
-            found = await asyncio.get_running_loop().run_in_executor(self._relay.readers, self._stored_events, asked)
-        except sqlite3.Error:
-            logger.exception("a query failed")
+            await self._show(name, asked)
+        except (sqlite3.Error, QueryTimeout) as error:
             self.subscriptions.pop(name, None)
-            await self._say("CLOSED", name, "error: the store could not be read")
-            return
-        for json in found:
-            await self._outgoing.put(_event_frame(name, json))
-        await self._say("EOSE", name)
+            await self._say("CLOSED", name, self._reason_of(error))
+        else:
+            await self._say("EOSE", name)
 
-    def _stored_events(self, asked: list[Filter]) -> list[bytes]:
-        most = self._relay.settings.max_limit
-        found = {key: json for each in asked for key, json in self._relay.store.query(each, most)}
-        return [json for _, json in sorted(found.items())]  # keys are in the order that NIP-01 wants
+    async def _show(self, name: str, asked: list[Filter]) -> None:
+        """Send what is stored, a page at a time: no more than that is held for a client that reads slowly."""
+        run = partial(asyncio.get_running_loop().run_in_executor, self._relay.readers)
+        keys = await run(self._stored_keys, asked)
+        while keys:
+            found, count = await run(self._page, keys)
+            del keys[:count]
+            for json in found:
+                await self._outgoing.put(_event_frame(name, json))
+
+    def _stored_keys(self, asked: list[Filter]) -> list[bytes]:
+        store, settings = self._relay.store, self._relay.settings
+        with store.time_limit(settings.query_seconds):
+            return sorted({key for each in asked for key in store.keys(each, settings.max_limit)})  # in NIP-01's order
+
+    def _page(self, keys: list[bytes]) -> tuple[list[bytes], int]:
+        store = self._relay.store
+        with store.time_limit(self._relay.settings.query_seconds):
+            return store.page(keys, PAGE_BYTES)
+
+    def _reason_of(self, error: Exception) -> str:
+        """What a client is told whose query failed: never a part of the answer as if it were all."""
+        if isinstance(error, QueryTimeout):
+            logger.info("query cut short peer=%s: %s", self.peer.address, error)
+            return f"blocked: this query is too big: it took longer than {self._relay.settings.query_seconds:g} seconds"
+        logger.error("a query failed", exc_info=error)
+        return "error: the store could not be read"
 
     def _readable(self, given: Any) -> Filter:
         """A filter as the policy lets it be read: REQ and NEG-OPEN alike."""
@@ -229,30 +222,38 @@ class Connection:
             await self._outgoing.put(notice("ERROR: bad msg: negentropy disabled"))
             return
         started, rounds = time.perf_counter(), self.sessions.rounds
-        answer = self.sessions.receive
-        self._negotiating = True
-        try:
-            frames = await asyncio.get_running_loop().run_in_executor(
-                self._relay.readers, answer, message, time.monotonic()
-            )
-        finally:
-            self._negotiating = False
+        frames = self.sessions.receive_at_once(message, time.monotonic())
+        if frames is None:
+            self._negotiating = True
+            try:
+                frames = await asyncio.get_running_loop().run_in_executor(
+                    self._relay.readers, self.sessions.receive, message, time.monotonic()
+                )
+            finally:
+                self._negotiating = False
         self._relay.metrics.neg_seconds.observe(time.perf_counter() - started)
         self._relay.metrics.neg_rounds.inc(self.sessions.rounds - rounds)
         for frame in frames:
             self._relay.metrics.neg_bytes.inc(len(frame))
             await self._outgoing.put(frame)
 
+    def _ready(self, given: dict[str, Any], most: int) -> Storage | None:
+        return self._relay.store.ready(self._negotiable(given))
+
     def _resolve(self, given: dict[str, Any], most: int) -> Storage:
+        asked = self._negotiable(given)
+        store = self._relay.store
         try:
-            asked = self._readable(given)
+            with store.time_limit(self._relay.settings.query_seconds):
+                return store.storage(asked, most)
+        except (sqlite3.Error, RuntimeError, QueryTimeout) as error:
+            raise Refused(self._reason_of(error)) from error
+
+    def _negotiable(self, given: dict[str, Any]) -> Filter:
+        try:
+            return self._readable(given)
         except (InvalidFilter, Denied) as error:
             raise Refused(str(error)) from None
-        try:
-            return self._relay.store.storage(asked, most)
-        except (sqlite3.Error, RuntimeError) as error:  # never a smaller set
-            logger.exception("a scan failed")
-            raise Refused("error: the store could not be read") from error
 
 
 def _event_frame(name: str, json: bytes) -> bytes:

@@ -131,10 +131,22 @@ async def _take(queue: asyncio.Queue[T], most: int) -> list[T]:
 
 
 def _check_all(given: list[Any]) -> list[Event | InvalidEvent]:
-    return [_check_one(each) for each in given]
+    return [check(each) for each in given]
 
 
-def _check_one(given: Any) -> Event | InvalidEvent:
+def storable(event: Event) -> None:
+    """Refuse what is never stored.
+
+    Raises
+    ------
+    InvalidEvent
+    """
+    if event.ephemeral:
+        raise InvalidEvent("invalid: ephemeral events are not stored")
+
+
+def check(given: Any) -> Event | InvalidEvent:
+    """The event, if its form, hash and signature are right; else what is wrong with it."""
     try:
         event = parse(given)
         verify(event)

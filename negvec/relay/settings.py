@@ -32,10 +32,12 @@ class Settings:
         Of an event.
     max_future : int
         Seconds by which created_at may be ahead.
+    query_seconds : float
+        How long one query of the store may take; then the client is told that it is too big.
     messages_per_second : float
         Of a connection, over ten seconds; more are made to wait.
-    send_queue : int
-        Messages that wait for a slow reader before it is cut off.
+    send_queue, send_queue_bytes : int
+        Messages that wait for a slow reader before it is cut off, and bytes of them.
     send_timeout : float
         Seconds that one message may take to be sent.
     """
@@ -56,6 +58,8 @@ class Settings:
     max_event_tags: int = 2000
     max_content: int = 1 << 18
     max_future: int = 900
+    query_seconds: float = 10.0
     messages_per_second: float = 2000.0
     send_queue: int = 4096
+    send_queue_bytes: int = 4 << 20
     send_timeout: float = 30.0

@@ -13,7 +13,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ import numpy as np
 import negvec
 from negvec.relay.events import DELETION, Event
 from negvec.relay.filters import Filter
+from negvec.relay.holding import hold
 from negvec.storage import Snapshot, Window
 from negvec.storage.seam import Bytes, Storage, Words
 
@@ -45,6 +47,8 @@ CREATE TABLE deleted_addresses(pubkey BLOB, kind INTEGER, address TEXT, until IN
 """
 
 KEY_SIZE = 40  # bytes
+_STEPS = 10_000  # of SQLite's machine, half a millisecond or so, after which a query looks at the clock
+_PAGE = 500  # keys looked up at once
 _JOINED = 20_000_000  # keys that one blob holds: SQLite's limit is a gigabyte
 
 
@@ -68,8 +72,14 @@ def key_of(created_at: int, id: bytes) -> bytes:
     return (2**64 - 1 - created_at).to_bytes(8, "big") + id
 
 
+class QueryTimeout(Exception):
+    """A query that took longer than it may."""
+
+
 class EventStore:
-    """Events in an SQLite file. Writes come from one thread at a time; reads from any.
+    """Events in an SQLite file, which it holds until it is closed.
+
+    Writes come from one thread at a time; reads from any.
 
     Parameters
     ----------
@@ -81,7 +91,7 @@ class EventStore:
     ValueError
         The file is another program's, or a later version's.
     OSError
-        It can't be opened.
+        It can't be opened; or, as `negvec.relay.holding.StoreInUse`, another store of this or another process holds it.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -90,19 +100,21 @@ class EventStore:
         self._opened: list[sqlite3.Connection] = []
         self._opening = threading.Lock()
         self._writing = threading.Lock()
+        self._lock = hold(self.path)
+        self.everything = negvec.LiveIndex()
+        self.kinds: dict[int, negvec.LiveIndex] = {}
         try:
             self._writer = self._connect()
             self._prepare()
+            self._remove_expired()
+            self._fill_indexes()
+            self._next_expiry = self._first_expiry()
         except sqlite3.Error as error:
             self.close()
             raise OSError(f"{self.path}: {error}") from error
-        except ValueError:
+        except BaseException:
             self.close()
             raise
-        self.everything = negvec.LiveIndex()
-        self.kinds: dict[int, negvec.LiveIndex] = {}
-        self._fill_indexes()
-        (self._next_expiry,) = self._writer.execute("SELECT min(expires) FROM events WHERE expires NOT NULL").fetchone()
 
     def __len__(self) -> int:
         """Number of events."""
@@ -114,6 +126,7 @@ class EventStore:
             for connection in self._opened:
                 connection.close()
             self._opened = []
+        self._lock.release()
 
     # ---- opening
 
@@ -130,6 +143,7 @@ class EventStore:
         """A connection of the thread's own."""
         if not hasattr(self._local, "connection"):
             self._local.connection = self._connect()
+            self._local.connection.set_progress_handler(self._overdue, _STEPS)
         connection: sqlite3.Connection = self._local.connection
         return connection
 
@@ -142,9 +156,8 @@ class EventStore:
         self._writer.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
 
     def _fill_indexes(self) -> None:
-        self.expire()
         for (kind,) in self._writer.execute("SELECT DISTINCT kind FROM events").fetchall():
-            created_at, ids = self._scan(self._writer, "WHERE kind = ?", [kind], None)
+            created_at, ids = self._scan(self._writer, "SELECT key FROM events WHERE kind = ?", [kind], None)
             self._index_of(kind).insert(created_at, ids)
             self.everything.insert(created_at, ids)
 
@@ -173,25 +186,34 @@ class EventStore:
 
     def expire(self, now: float | None = None) -> int:
         """Remove what has expired (NIP-40); returns the number of events removed."""
-        moment = int(time.time() if now is None else now)
         with self._writing:
-            changes: list[_Change] = []
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                self._remove("expires <= ?", [moment], changes)
-                self._writer.execute("COMMIT")
-            except BaseException:
-                self._writer.execute("ROLLBACK")
-                raise
-            if hasattr(self, "everything"):
-                self._apply(changes)
-            row = self._writer.execute("SELECT min(expires) FROM events WHERE expires NOT NULL").fetchone()
-            self._next_expiry = row[0]
+            changes = self._remove_expired(now)
+            self._apply(changes)
+            self._next_expiry = self._first_expiry()
         return len(changes)
+
+    def _remove_expired(self, now: float | None = None) -> list[_Change]:
+        changes: list[_Change] = []
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            self._remove("expires <= ?", [int(time.time() if now is None else now)], changes)
+            self._writer.execute("COMMIT")
+        except BaseException:
+            self._writer.execute("ROLLBACK")
+            raise
+        return changes
+
+    def _first_expiry(self) -> int | None:
+        row = self._writer.execute("SELECT min(expires) FROM events WHERE expires NOT NULL").fetchone()
+        first: int | None = row[0]
+        return first
+
+    def _due(self) -> bool:
+        return self._next_expiry is not None and self._next_expiry <= time.time()
 
     def expire_if_due(self) -> None:
         """Remove what has expired, if anything has: before every read, so that it is not served."""
-        if self._next_expiry is not None and self._next_expiry <= time.time():
+        if self._due():
             self.expire()
 
     def _put(self, event: Event, changes: list[_Change]) -> Outcome:
@@ -275,13 +297,49 @@ class EventStore:
 
     # ---- reading
 
-    def query(self, asked: Filter, most: int) -> list[tuple[bytes, bytes]]:
-        """The keys and JSON of stored events that match, the newest first, up to `most` or the filter's own limit."""
+    @contextmanager
+    def time_limit(self, seconds: float) -> Iterator[None]:
+        """Cut short what this thread reads meanwhile, if it takes longer.
+
+        Raises
+        ------
+        QueryTimeout
+        """
+        self._local.deadline = time.monotonic() + seconds
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise
+            raise QueryTimeout(f"the query took longer than {seconds:g} seconds") from None
+        finally:
+            self._local.deadline = None
+
+    def _overdue(self) -> bool:
+        deadline = getattr(self._local, "deadline", None)
+        return deadline is not None and time.monotonic() >= deadline
+
+    def keys(self, asked: Filter, most: int) -> list[bytes]:
+        """The keys of stored events that match, the newest first, up to `most` or the filter's own limit."""
         self.expire_if_due()
-        where, values = _where(asked)
+        rows, values = rows_of(asked)
         limit = most if asked.limit is None else min(asked.limit, most)
-        sql = f"SELECT key, json FROM events {where} ORDER BY key LIMIT ?"
-        return self._reader().execute(sql, [*values, limit]).fetchall()
+        return [key for (key,) in self._reader().execute(f"{rows} ORDER BY key LIMIT ?", [*values, limit])]
+
+    def page(self, keys: list[bytes], most_bytes: int) -> tuple[list[bytes], int]:
+        """The JSON of the first of some events, and of how many keys: as `most_bytes` allow, and of one at least.
+
+        Keys ascend; an event that has been removed meanwhile is left out.
+        """
+        some, found, size = keys[:_PAGE], [], 0
+        sql = f"SELECT key, json FROM events WHERE key IN ({','.join('?' * len(some))}) ORDER BY key"
+        with closing(self._reader().execute(sql, some)) as rows:
+            for key, json in rows:
+                found.append(json)
+                size += len(json)
+                if size >= most_bytes:
+                    return found, some.index(key) + 1
+        return found, len(some)
 
     def events(self, ids: list[bytes]) -> list[tuple[bytes, bytes]]:
         """The ids and JSON of those events that are stored, the newest first."""
@@ -289,44 +347,51 @@ class EventStore:
         sql = f"SELECT id, json FROM events WHERE id IN ({','.join('?' * len(ids))}) ORDER BY key"
         return self._reader().execute(sql, ids).fetchall()
 
+    def ready(self, asked: Filter) -> Storage | None:
+        """The items that match, where that is known in O(1): of all kinds, or of one; else None."""
+        return None if self._due() else self._live(asked)
+
     def storage(self, asked: Filter, most: int) -> Storage:
         """The items that match, as a storage; more than `most` may be left out once there is one more than that.
 
         What asks for times alone is answered in O(1), for one kind too, and for several in one pass.
         """
         self.expire_if_due()
-        if asked.ids is None and asked.authors is None and not asked.tags and asked.limit is None:
-            if asked.kinds is None:
-                return self.everything.snapshot().window(asked.since, asked.until)
+        live = self._live(asked)
+        if live is not None:
+            return live
+        if asked.kinds is not None and _only_times_and_kinds(asked):
             return self._of_kinds(sorted(asked.kinds), asked.since, asked.until)
-        where, values = _where(asked)
-        if asked.limit is None and most < _JOINED:
-            rows = f"SELECT key FROM events {where} LIMIT ?"  # in whatever order the best index has them
-            created_at, ids = _columns(self._joined(self._reader(), rows, [*values, most + 1]))
+        rows, values = rows_of(asked)
+        if asked.limit is None and most < _JOINED:  # in whatever order the best index has them
+            created_at, ids = _columns(self._joined(self._reader(), f"{rows} LIMIT ?", [*values, most + 1]))
         else:
             limit = most + 1 if asked.limit is None else min(asked.limit, most + 1)
-            created_at, ids = self._scan(self._reader(), where, values, limit)
+            created_at, ids = self._scan(self._reader(), rows, values, limit)
         return negvec.seal(created_at[::-1], ids[::-1], copy=False)
+
+    def _live(self, asked: Filter) -> Storage | None:
+        """A window of one live index, if the filter asks for no more than that."""
+        if not _only_times_and_kinds(asked):
+            return None
+        index: negvec.LiveIndex | None = self.everything
+        if asked.kinds is not None:
+            index = self.kinds.get(next(iter(asked.kinds))) if len(asked.kinds) == 1 else None
+        return None if index is None else index.snapshot().window(asked.since, asked.until)
 
     def _of_kinds(self, kinds: list[int], since: int, until: int) -> Storage:
         snapshots: list[Snapshot] = [self.kinds[kind].snapshot() for kind in kinds if kind in self.kinds]
         windows: list[Window] = [snapshot.window(since, until) for snapshot in snapshots]
-        if len(windows) == 1:
-            return windows[0]
         if not windows:
             return negvec.seal([], [])
         return negvec.seal(np.concatenate([w.created_at for w in windows]), np.concatenate([w.ids for w in windows]))
 
-    def _scan(
-        self, reader: sqlite3.Connection, where: str, values: list[Any], limit: int | None
-    ) -> tuple[Words, Bytes]:
-        """The items of rows, in the order of their keys; a scan that is cut short is an error, not a smaller set."""
+    def _scan(self, reader: sqlite3.Connection, rows: str, values: list[Any], limit: int | None) -> tuple[Words, Bytes]:
+        """The items of what a query selects, in the order of keys; a scan cut short is an error, not a smaller set."""
         pieces, after, left = [], b"", limit
         while left is None or left > 0:
             count = _JOINED if left is None else min(left, _JOINED)
-            joiner = "AND" if where else "WHERE"
-            rows = f"SELECT key FROM events {where} {joiner} key > ? ORDER BY key LIMIT ?"
-            keys = self._joined(reader, rows, [*values, after, count])
+            keys = self._joined(reader, f"{rows} AND key > ? ORDER BY key LIMIT ?", [*values, after, count])
             pieces.append(keys)
             found = len(keys) // KEY_SIZE
             if found < count:
@@ -342,6 +407,10 @@ class EventStore:
         if found and len(keys) != KEY_SIZE * found:
             raise RuntimeError(f"{self.path}: {found} keys came as {len(keys)} bytes")
         return keys if found else b""
+
+
+def _only_times_and_kinds(asked: Filter) -> bool:
+    return asked.ids is None and asked.authors is None and not asked.tags and asked.limit is None
 
 
 def _columns(keys: bytes) -> tuple[Words, Bytes]:
@@ -361,26 +430,32 @@ def _apply_to(index: negvec.LiveIndex, changes: list[_Change]) -> None:
     index.apply(created_at_, ids, np.array([change[0] for change in changes], np.bool_))
 
 
-def _where(asked: Filter) -> tuple[str, list[Any]]:
-    """The WHERE clause of a filter, and its values."""
+def rows_of(asked: Filter) -> tuple[str, list[Any]]:
+    """The query for the keys of what matches a filter, to which further conditions may be added, and its values."""
+    selected, column = "key FROM events", "seq"
     clauses: list[str] = []
     values: list[Any] = []
+    times = [key_of(asked.until, b""), key_of(asked.since, b"\xff" * 32)]
 
-    def one_of(column: str, chosen: Iterable[Any]) -> None:
+    def one_of(name: str, chosen: Iterable[Any]) -> None:
         listed = sorted(chosen)
-        clauses.append(f"{column} IN ({','.join('?' * len(listed))})")
+        clauses.append(f"{name} IN ({','.join('?' * len(listed))})")
         values.extend(listed)
 
-    if asked.ids is not None:
-        one_of("id", asked.ids)
-    if asked.authors is not None:
-        one_of("pubkey", asked.authors)
-    if asked.kinds is not None:
-        one_of("kind", asked.kinds)
-    for name, chosen in sorted(asked.tags.items()):
-        listed = sorted(chosen)
-        clauses.append(f"seq IN (SELECT seq FROM tags WHERE name = ? AND value IN ({','.join('?' * len(listed))}))")
-        values.extend([name, *listed])
+    for name, chosen in (("id", asked.ids), ("pubkey", asked.authors), ("kind", asked.kinds)):
+        if chosen is not None:
+            one_of(name, chosen)
+    tags = sorted(asked.tags.items())
+    if tags and not clauses:  # the rows of a tag have the keys, in their order: no event has to be looked up
+        (letter, of_tag), *tags = tags
+        selected, column = "key FROM tags" if len(of_tag) == 1 else "DISTINCT key FROM tags", "key"
+        one_of("name", [letter])
+        one_of("value", of_tag)
+    for letter, of_tag in tags:
+        marks = ",".join("?" * len(of_tag))
+        rows = f"SELECT {column} FROM tags WHERE name = ? AND value IN ({marks}) AND key BETWEEN ? AND ?"
+        clauses.append(f"{column} IN ({rows})")
+        values.extend([letter, *sorted(of_tag), *times])
     clauses.append("key BETWEEN ? AND ?")
-    values.extend([key_of(asked.until, b""), key_of(asked.since, b"\xff" * 32)])
-    return "WHERE " + " AND ".join(clauses), values
+    values.extend(times)
+    return f"SELECT {selected} WHERE {' AND '.join(clauses)}", values

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -42,7 +43,9 @@ def test_examples_stand_line_by_line_in_every_help() -> None:
 
 def test_every_command_listed_can_be_loaded() -> None:
     for command in COMMANDS:
-        assert getattr(importlib.import_module(f"negvec.cli.{command}"), command).name == command
+        loaded = cli.get_command(click.Context(cli), command)
+        assert loaded is not None
+        assert loaded.name == command
 
 
 def test_status_0_1_2(monkeypatch: pytest.MonkeyPatch, one_item: str, tmp_path: Path) -> None:
@@ -63,6 +66,29 @@ def test_a_fault_of_its_own_is_trouble_and_not_different(
     monkeypatch.setattr(importlib.import_module("negvec.cli.fingerprint"), "seal", fail)
     assert status_of_main(monkeypatch, "fingerprint", one_item) == TROUBLE
     assert "MemoryError: no more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines", "last"),
+    [
+        ("sync", 3, "Missing argument 'URL'."),
+        ("sync ws://127.0.0.1:9 --store {0}/a.db --filter {{", 3, "Invalid value for '--filter': it is no JSON: "),
+        ("sync ws://127.0.0.1:9 --store {0}/a.db --filter []", 3, "Invalid value for '--filter': it is no JSON object"),
+        ("sync ws://127.0.0.1:9 --store {0}/a.db", 1, "ws://127.0.0.1:9: "),
+        ("sync ws://127.0.0.1:9 --store {0}/a/b.db", 1, "{0}/a/b.db: there is no folder {0}/a; make it first"),
+        ('sync ws://127.0.0.1:9 --store {0}/a.db --filter {{"limit":3}}', 1, "a set has no limit"),
+        ("sync http://127.0.0.1:9 --store {0}/a.db", 1, "http://127.0.0.1:9: a relay's URL begins with ws://"),
+        ("nonsense", 3, "No such command 'nonsense'."),
+    ],
+)
+def test_what_goes_wrong_is_told_in_one_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: str, lines: int,
+    last: str,
+) -> None:  # fmt: skip
+    assert status_of_main(monkeypatch, *arguments.format(tmp_path).split()) == TROUBLE
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1].startswith(f"negvec: {last.format(tmp_path)}")
+    assert len(told) >= lines
 
 
 def test_an_interrupt_is_told_in_a_line(

@@ -14,6 +14,7 @@ import negvec
 from negvec import nip77
 from negvec.nip77 import ClientSession, Limits, Refusal, ServerSessions
 from negvec.nip77.client import classify
+from negvec.trace import Trace
 
 
 def sealed(keys: set[int]) -> negvec.PrefixSumVector:
@@ -52,6 +53,41 @@ def opened() -> ClientSession:
     session = ClientSession(sealed(set(range(500))), "mine", {"kinds": [1]})
     session.open(now=1.0)
     return session
+
+
+@pytest.mark.parametrize("policy", [None, negvec.AdaptivePolicy()])
+@settings(max_examples=30, deadline=None)
+@given(KEYS, KEYS)
+def test_a_limit_set_after_the_opening_is_kept_from_then_on(policy: Any, ours: set[int], theirs: set[int]) -> None:
+    relay = ServerSessions(lambda asked, most: sealed(theirs))
+    early, late = (ClientSession(sealed(ours), "sub", {}, limit, policy=policy) for limit in (4096, 60_000))
+    expected = run(early, relay)
+    (answer,) = relay.receive(late.open())
+    late.limit_frames(4096)
+    frames = [answer]
+    have, need = [], []
+    while frames:
+        sent = [message for frame in frames for message in late.receive(frame)]
+        for column, taken in zip((have, need), late.take(), strict=True):
+            column += [row.tobytes() for row in taken]
+        frames = [answer for message in sent for answer in relay.receive(message)]
+    assert (have, need) == expected
+    assert (late.rounds, late.bytes_up, late.bytes_down) == (early.rounds, early.bytes_up, early.bytes_down)
+    with pytest.raises(ValueError, match="under way"):
+        late.limit_frames(60_000)
+
+
+def test_only_what_leaves_nothing_to_compare_is_received_at_once() -> None:
+    session = opened()
+    assert session.receive_at_once(nip77.neg_msg("mine", bytes.fromhex("6100000200"))) is None
+    assert session.receive_at_once(b'["NOTICE","' + b"x" * 2048 + b'"]') is None
+    assert (session.rounds, session.over) == (0, False)
+    assert session.receive_at_once(nip77.neg_msg("mine", b"\x61")) == [b'["NEG-CLOSE","mine"]']
+    assert (session.rounds, session.over, session.refusal) == (1, True, None)
+    refused = opened()
+    assert refused.receive_at_once('["NEG-ERR","mine","blocked: too many query results"]') == []
+    assert refused.refusal == Refusal("size", "blocked: too many query results", None)
+    assert opened().receive_at_once('["NEG-MSG","mine","zz"]') == [b'["NEG-CLOSE","mine"]']
 
 
 # ---- what is not ours
@@ -193,3 +229,13 @@ def test_no_refusal_of_two_real_relays_is_without_a_name(relay: str) -> None:
                 refusals.append(classify(message.elements[1]))
     assert len(refusals) > 5
     assert not [refusal for refusal in refusals if refusal.kind == "other" and "negentropy error" not in refusal.reason]
+
+
+def test_a_trace_watches_a_session_whose_limit_is_set_before_it_opens() -> None:
+    trace = Trace()
+    session = ClientSession(sealed(set(range(100))), "watched", {}, watch=trace)
+    session.limit_frames(100_000)
+    session.open()
+    assert trace.messages["round"].tolist() == [1]
+    with pytest.raises(ValueError, match="watched"):
+        session.limit_frames(200_000)

@@ -122,3 +122,41 @@ def test_answers_stay_within_the_frame_size_limit_and_are_counted() -> None:
 @pytest.mark.parametrize("frame", ['["NEG-ERR","s","x"]', '["REQ","s",{}]', '["NEG-FOO"]'])
 def test_what_is_for_others_is_unknown_here(frame: str) -> None:
     assert texts(sessions().receive(frame)) == ['["NOTICE","ERROR: bad msg: unknown cmd"]']
+
+
+# ---- at once
+
+
+def at_hand(asked: dict[str, Any], most: int) -> negvec.Storage | None:
+    return None if "ids" in asked else resolve(asked, most)
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_what_is_answered_at_once_is_answered_as_ever_and_what_is_not_has_changed_nothing(name: str) -> None:
+    ours, expected = ServerSessions(resolve, Limits(items=250), at_hand), sessions()
+    for frame in SPOKEN[name]["sent"]:
+        answer = ours.receive_at_once(frame)
+        if answer is None:
+            answer = ours.receive(frame)
+        assert texts(answer) == texts(expected.receive(frame))
+    assert (len(ours), ours.rounds, ours.bytes_out) == (len(expected), expected.rounds, expected.bytes_out)
+
+
+def test_only_short_work_on_a_set_at_hand_is_done_at_once() -> None:
+    ours = ServerSessions(resolve, None, at_hand)
+    asks = negvec.Negentropy(negvec.seal(np.arange(200), STORED[:200])).initiate()
+    lists = negvec.Negentropy(negvec.seal([], [])).initiate()
+    assert ours.receive_at_once(nip77.neg_open("far", {"ids": []}, asks)) is None, "the set has to be searched for"
+    assert ours.receive_at_once(nip77.neg_open("s", {}, lists)) is None, "an IdList is answered by any number of ids"
+    assert ours.receive_at_once(nip77.neg_open("s", {"#t": ["x" * 2048]}, asks)) is None, "the frame is long"
+    assert len(ours) == 0
+    assert ours.receive_at_once(nip77.neg_open("s", {}, asks)) == ServerSessions(resolve).receive(
+        nip77.neg_open("s", {}, asks)
+    )
+    assert ours.receive_at_once(nip77.neg_msg("s", lists)) is None
+    ours.receive(nip77.neg_open("far", {"ids": []}, asks))
+    assert ours.receive_at_once(nip77.neg_msg("far", asks)) is None, "nothing is known about a storage of its own"
+    assert len(ours) == 2
+    assert [ours.receive_at_once(nip77.neg_close(name)) for name in ("s", "far")] == [[], []]
+    assert len(ours) == 0
+    assert sessions().receive_at_once(nip77.neg_open("s", {}, asks)) is None, "nobody said what is at hand"

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import coincurve
 import orjson
+
+from negvec.relay import EventStore
+from negvec.relay.filters import Filter
+from negvec.relay.store import key_of
 
 Tags = list[list[str]]
 
@@ -50,6 +55,27 @@ def signed(
         "content": content,
         "sig": key(author).sign_schnorr(digest, b"\0" * 32).hex(),
     }
+
+
+def fill_with_made_up(path: Path, count: int) -> None:
+    """Many events that are not signed, of which nothing but the id and the time is true."""
+    EventStore(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executemany(
+            "INSERT INTO events(key, id, kind, pubkey, json) VALUES(?, ?, 1, zeroblob(32), x'7b7d')",
+            ((key_of(1_700_000_000 + k, id), id) for k in range(count) if (id := k.to_bytes(32, "little"))),
+        )
+        connection.commit()
+
+
+def stored_json(store: EventStore, asked: Filter) -> list[bytes]:
+    """All stored events that match, the newest first."""
+    keys, found = store.keys(asked, 10**6), []
+    while keys:
+        page, count = store.page(keys, 10**6)
+        found += page
+        del keys[:count]
+    return found
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from negvec.relay import filters as relay_filters
 from negvec.relay.policy import Denied, Peer
 from negvec.relay.server import Relay
 
-from . import pubkey, relay_process, signed
+from . import fill_with_made_up, pubkey, relay_process, signed
 
 
 def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -170,10 +170,26 @@ async def test_a_scan_that_fails_is_an_error_and_never_a_smaller_set(
 ) -> None:
     async with relay_with(tmp_path, 20) as relay, connect(relay.url) as client:
         with monkeypatch.context() as patch:
-            patch.setattr(negvec.relay.store, "_where", lambda asked: ("WHERE no_such_column = 1", []))
+            patch.setattr(negvec.relay.store, "rows_of", lambda asked: ("SELECT no_such_column", []))
             _, session = await reconcile(client, NOTHING, {"authors": [pubkey(0)]})
         assert session.refusal == ("other", "error: the store could not be read", None)
         assert len((await reconcile(client, NOTHING, {"authors": [pubkey(0)]}))[0]) == 20
+
+
+@asynchronous
+async def test_a_query_that_takes_too_long_is_refused_and_never_answered_in_part(tmp_path: Path) -> None:
+    fill_with_made_up(tmp_path / "relay.db", 30_000)
+    long = {"authors": ["00" * 32], "until": 1_900_000_000}
+    async with relay_with(tmp_path, query_seconds=1e-9, max_limit=10**6) as relay, connect(relay.url) as client:
+        await say(client, "REQ", "long", long)
+        told = "blocked: this query is too big: it took longer than 1e-09 seconds"
+        assert await hear(client) == ["CLOSED", "long", told]
+        _, session = await reconcile(client, NOTHING, long)
+        assert session.refusal == ("size", told, None), "a client asks for smaller windows then"
+        assert len((await reconcile(client, NOTHING, {}))[0]) == 30_000, "what live indexes answer is no query"
+        assert await stored(client, {"limit": 0}) == [], "and others go on"
+    async with relay_with(tmp_path, max_limit=10**6, query_seconds=60.0) as relay, connect(relay.url) as client:
+        assert len((await reconcile(client, NOTHING, long))[0]) == 30_000
 
 
 @asynchronous

@@ -16,8 +16,9 @@ import pytest
 import negvec
 from negvec.relay import EventStore, events, filters
 from negvec.relay.events import Event
+from negvec.relay.holding import StoreInUse
 
-from . import pubkey, signed
+from . import pubkey, relay_process, signed, stored_json
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def parsed(*given: dict[str, Any]) -> list[Event]:
 def shown(store: EventStore, asked: dict[str, Any] | None = None) -> list[str]:
     """Ids of what a REQ shows, after checking that a reconciliation has the same set."""
     checked = filters.parse(asked or {})
-    ids = [orjson.loads(json)["id"] for _, json in store.query(checked, 10_000)]
+    ids = [orjson.loads(json)["id"] for json in stored_json(store, checked)]
     storage = store.storage(checked, 10_000)
     assert sorted(ids) == sorted(id.hex() for id in (bytes(row) for row in storage.items(0, len(storage))["id"]))
     return ids
@@ -87,6 +88,15 @@ def test_every_mix_of_attributes_shows_what_matches(store: EventStore) -> None:
         checked = filters.parse(asked)
         expected = sorted((e for e in kept if checked.matches(e)), key=lambda e: (-e.created_at, e.id))
         assert shown(store, asked) == [event.id.hex() for event in expected[: asked.get("limit", 1000)]]
+
+
+def test_an_event_with_several_of_the_values_asked_for_comes_once(store: EventStore) -> None:
+    both, one, other = (signed(k, 1, [["t", sign] for sign in signs]) for k, signs in enumerate(("xyx", "x", "z")))
+    store.put(parsed(both, one, other, signed(9, 1, [["p", "x"]])))
+    assert shown(store, {"#t": ["x", "y"]}) == [one["id"], both["id"]]
+    assert shown(store, {"#t": ["x", "y"], "limit": 1}) == [one["id"]]
+    assert shown(store, {"#t": ["x", "y", "z"], "kinds": [1], "until": 1_700_000_000}) == [both["id"]]
+    assert shown(store, {"#t": []}) == []
 
 
 def test_what_is_there_is_told_and_not_stored_again(store: EventStore) -> None:
@@ -179,6 +189,33 @@ def test_a_scan_over_the_most_has_one_more_and_is_not_a_smaller_set(store: Event
     assert len(store.storage(asked, 5)) == 6
 
 
+def test_a_store_is_held_by_one_and_let_go_of_even_by_kill_9(tmp_path: Path) -> None:
+    path, link = tmp_path / "events.db", tmp_path / "link.db"
+    with relay_process(path) as (_, process):
+        link.symlink_to(path)
+        for name in (path, link):
+            with pytest.raises(StoreInUse, match=f"{name.name} is in use: a relay"):
+                EventStore(name)
+        process.kill()
+        process.wait()
+        store = EventStore(path)
+    with pytest.raises(StoreInUse):
+        EventStore(path)
+    store.close()
+    EventStore(path).close()
+
+
+def test_a_place_that_can_hold_no_store_is_told(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"a\.db: there is no folder .*missing; make it first"):
+        EventStore(tmp_path / "missing" / "a.db")
+    with pytest.raises(OSError, match=r"is a folder; give a file in it, such as .*events\.db"):
+        EventStore(tmp_path)
+    (tmp_path / "damaged.db").write_bytes(b"SQLite format 3\0" + bytes(84) + b"\xff" * 4000)
+    for _ in range(2):
+        with pytest.raises(OSError, match=r"damaged\.db"):
+            EventStore(tmp_path / "damaged.db")
+
+
 @pytest.mark.parametrize("content", [b"no database at all, but long enough to be one" * 40, None])
 def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "other.db"
@@ -197,3 +234,34 @@ def test_sets_of_several_kinds_are_one_storage(store: EventStore) -> None:
     storage = store.storage(filters.parse({"kinds": [1, 2, 99], "since": 1_700_000_010}), 1000)
     assert isinstance(storage, negvec.PrefixSumVector)
     assert len(storage) == sum(1 for k in range(10, 40) if k % 4 in (1, 2))
+
+
+def test_a_page_ends_with_the_bytes_that_it_may_have_and_passes_over_what_is_gone(store: EventStore) -> None:
+    given = [signed(k, content="x" * 1000) for k in range(10)]
+    store.put(parsed(*given))
+    keys = store.keys(filters.parse({}), 100)
+    assert [(len(found), count) for found, count in (store.page(keys, most) for most in (1, 3000, 10**6))] == [
+        (1, 1),
+        (3, 3),
+        (10, 10),
+    ]
+    store.put(parsed(signed(20, 5, [["e", given[9]["id"]], ["e", given[7]["id"]]])))
+    found, count = store.page(keys, 3000)
+    assert ([orjson.loads(json)["created_at"] - 1_700_000_000 for json in found], count) == ([8, 6, 5], 5)
+
+
+def test_a_set_is_ready_where_a_live_index_has_it_whole(store: EventStore) -> None:
+    now = int(time.time())
+    store.put(
+        parsed(*(signed(k, 1 + k % 2) for k in range(10)), signed(3, tags=[["expiration", str(now + 1)]], at=now))
+    )
+    for asked, size in (({}, 11), ({"kinds": [2]}, 5), ({"kinds": [1], "until": 1_700_000_004}, 3)):
+        ready = store.ready(filters.parse(asked))
+        assert ready is not None
+        assert len(ready) == size
+    for asked in ({"kinds": [1, 2]}, {"kinds": [7]}, {"authors": [pubkey(0)]}, {"limit": 5}, {"#t": ["x"]}):
+        assert store.ready(filters.parse(asked)) is None
+    time.sleep(max(now + 1.05 - time.time(), 0))
+    assert store.ready(filters.parse({})) is None, "what has expired is to be removed first"
+    assert len(store.storage(filters.parse({}), 100)) == 10
+    assert store.ready(filters.parse({})) is not None

@@ -23,7 +23,7 @@ from negvec.client.windows import EVERYTHING, Window, cut
 from negvec.nip77 import Limits, Refusal
 from negvec.relay import EventStore, Settings, events, filters, serve
 
-from . import relay_process, signed
+from . import relay_process, signed, stored_json
 from .test_relay import asynchronous
 
 
@@ -34,7 +34,7 @@ def filled(path: Path, numbers: Any, **more: Any) -> EventStore:
 
 
 def ids_of(store: EventStore) -> set[str]:
-    return {orjson.loads(json)["id"] for _, json in store.query(filters.parse({}), 10**6)}
+    return {orjson.loads(json)["id"] for json in stored_json(store, filters.parse({}))}
 
 
 def ids(numbers: Any) -> set[str]:
@@ -256,6 +256,34 @@ async def test_no_connection_is_an_error_that_names_the_relay(tmp_path: Path) ->
     store.close()
 
 
+@asynchronous
+async def test_a_relay_is_asked_for_its_limits_only_where_they_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    ours, theirs = filled(tmp_path / "ours.db", range(300)), filled(tmp_path / "theirs.db", range(300))
+    async with serve(theirs, port=0) as relay:
+        asked: list[bool] = []
+
+        def watching(socket: Any, request: Any) -> Any:
+            response = relay.over_http(socket, request)
+            asked.append(response is not None)
+            return response
+
+        async with serve_websockets(relay.serve, "127.0.0.1", 0, process_request=watching) as server:
+            url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            report = await sync(url, ours)
+            assert (report.rounds, report.need, asked) == (1, [], [False])
+            theirs.put([events.parse(signed(k)) for k in range(300, 400)])
+            report = await sync(url, ours)
+            assert (report.downloaded, asked) == (100, [False, False, True])
+            theirs.put([events.parse(signed(400))])
+            await sync(url, ours, frame_size_limit=4096)
+            assert (len(ours), asked) == (401, [False, False, True, False])
+    ours.close()
+    theirs.close()
+
+
 # ---- windows
 
 
@@ -303,6 +331,9 @@ def test_from_the_command_line(tmp_path: Path) -> None:
         assert again.returncode == 0
         assert "0 that the store lacked" in again.stdout
         assert negvec_sync(url, "--store", mine, "--filter", "{").returncode == 2
+        held = negvec_sync(url, "--store", str(tmp_path / "theirs.db"))
+        assert held.returncode == 2
+        assert "theirs.db is in use: a relay or a sync has it open" in held.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     gone = negvec_sync(url, "--store", mine)

@@ -1,0 +1,60 @@
+"""What a relay says that it takes (NIP-11)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+
+from negvec.client.address import of_this_machine
+from negvec.nip77.client import DEFAULT_FRAME_SIZE
+
+LARGEST_FRAME = 500_000  # bytes before hex, however much the relay would take
+SMALLEST_FRAME = 4096
+ENVELOPE = 2000  # bytes of a websocket message that are left for what is around the hex
+
+_SECONDS = 3  # until the document is given up
+_LARGEST_DOCUMENT = 1 << 20  # bytes
+
+
+class Information:
+    """The limits of a relay's NIP-11 document, which is asked for when first needed, and once.
+
+    For sets that turn out to be equal it never is: that would take longer than the rest.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._limits: dict[str, Any] | None = None
+
+    async def limits(self) -> dict[str, Any]:
+        """The limits, as far as there are any."""
+        if self._limits is None:
+            self._limits = await asyncio.to_thread(_stated_limits, self._url)
+        return self._limits
+
+    async def frame_size(self) -> int:
+        """Bytes of the largest message to send to it, before hex."""
+        most = (await self.limits()).get("max_message_length")
+        if type(most) is not int:
+            return DEFAULT_FRAME_SIZE
+        return min(max((most - ENVELOPE) // 2, SMALLEST_FRAME), LARGEST_FRAME)
+
+    async def largest_page(self) -> int | None:
+        """Events that it gives at once, if it says so."""
+        most = (await self.limits()).get("max_limit")
+        return most if type(most) is int else None
+
+
+def _stated_limits(url: str) -> dict[str, Any]:
+    import urllib.request
+
+    handlers = [urllib.request.ProxyHandler({})] if of_this_machine(url) else []
+    try:
+        request = urllib.request.Request("http" + url[2:], headers={"Accept": "application/nostr+json"})
+        with urllib.request.build_opener(*handlers).open(request, timeout=_SECONDS) as response:
+            limits = orjson.loads(response.read(_LARGEST_DOCUMENT))["limitation"]
+    except Exception:  # whatever goes wrong, defaults do
+        return {}
+    return limits if isinstance(limits, dict) else {}
