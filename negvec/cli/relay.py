@@ -57,8 +57,7 @@ def relay(
     """Run a Nostr relay whose sets are always ready to be reconciled (NIP-77).
 
     Events are checked, stored in SQLite and there after a crash once they got their OK. It speaks NIP-01, 09, 11, 40
-    and 77; GET /metrics is for Prometheus. Ctrl-C, or SIGTERM, ends it cleanly. Where uvloop is installed (pip install
-    uvloop), it runs on that, and answers sooner.
+    and 77; GET /metrics is for Prometheus. Ctrl-C, or SIGTERM, ends it cleanly.
 
     \b
     Examples:
