@@ -8,8 +8,9 @@ and lists what still differs at the end, sends for each item of the set
     F / w1 + p(w1) F / w2 + ... + p(w(k-1)) F / wk + p(wk) (32 wk + L) / wk
 
 bytes: a range is sent because the range around it differed. `least_bytes` takes the cheapest widths, as many as are
-worth it. That is a bound for initiators that are told the density beforehand and count no rounds, and for differences
-at random; those in runs cost less.
+worth it, up to 4 million items. That is a bound for whoever asks about all parts of a range at once, however often,
+and for differences at random; those in runs cost less. (To ask about one part of two only, and to conclude from it how
+the other one stands, costs less still, and many rounds.)
 
 An unmodified responder leaves less choice: what differs it lists below 32 items, and cuts in 16 from there on, so that
 the initiator chooses every second width only. With that the bound lies higher.
@@ -54,7 +55,7 @@ ids were found to be had and needed; rounds, and bytes of all messages."""
 
 
 def least_bytes(density: Any, *, reference: bool = False) -> Floats:
-    """The least bytes per item in which differences at random can be found; see the module's opening comment.
+    """The least bytes per item in which ranges of the best widths find random differences; see the opening comment.
 
     Parameters
     ----------

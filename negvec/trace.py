@@ -30,7 +30,7 @@ UNKNOWN, MATCHED, MISMATCHED, UNANSWERED, UNREAD = range(5)
 OUTCOMES = ("unknown", "matched", "mismatched", "unanswered", "unread")
 """What came of a range. Fingerprints that come in match ours or do not; those that the initiator sends have matched, or
 not, by the answer, or the answer had no room for them. Ranges of a message that a full frame left unread are unread.
-All else is unknown."""
+All else is unknown, such as Fingerprints of nothing that the initiator sends."""
 
 SIDES = ("responder", "initiator")
 DIRECTIONS = ("up", "down")
@@ -219,9 +219,10 @@ def _judge(asked: npt.NDArray[np.void], answer: npt.NDArray[np.void], complete: 
     outcome = np.full(len(hashed), MATCHED if complete else UNREAD, np.uint8)
     row = answer[by[answered]]
     whole = (row["lo"] >= lo[answered]) & (row["hi"] <= hi[answered])
+    cut = row["hi"] < hi[answered]  # only what differs is answered in parts
     said = np.select(
-        [row["mode"] == SKIP, row["mode"] == ID_LIST, row["outcome"] == MATCHED, whole],
-        [MATCHED, MISMATCHED, np.where(whole, MISMATCHED, MATCHED), MISMATCHED],
+        [cut, row["mode"] == SKIP, row["mode"] == ID_LIST, row["outcome"] == MATCHED, whole],
+        [MISMATCHED, MATCHED, MISMATCHED, np.where(whole, MISMATCHED, MATCHED), MISMATCHED],
         UNANSWERED,
     )
     outcome[answered] = said

@@ -40,7 +40,7 @@ def test_it_runs_on_small_sets(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "display_data" in shown or "execute_result" in shown
     assert "error" not in shown
     warned = [output.text for cell in code(notebook) for output in cell.outputs if output.get("name") == "stderr"]
-    assert warned == []
+    assert [text for text in warned if not text.startswith("compiling negvec's kernels")] == []
 
 
 @NOTEBOOKS

@@ -37,6 +37,10 @@ def rendered(figure: Any) -> Any:
     return np.asarray(FigureCanvasAgg(figure).print_to_buffer()[0])
 
 
+def bytes_of(kind: int) -> Any:
+    return np.round(255 * np.array(to_rgb(tree.COLOURS[kind])))
+
+
 def texts(figure: Any) -> str:
     return " ".join(text.get_text() for text in figure.findobj(match=lambda part: hasattr(part, "get_text")))
 
@@ -62,11 +66,20 @@ def test_sets_of_hardly_anything_make_a_picture_too(n: int) -> None:
 
 def test_timestamps_that_are_no_seconds_are_numbers() -> None:
     ours, theirs = pair("clustered", 2000)
-    for factor, offset, dates in ((1, 0, True), (1000, 0, False), (1, 2**63, False)):
-        sides = (Side(side.created_at * np.uint64(factor) + np.uint64(offset), side.ids) for side in (ours, theirs))
-        figure = plot.range_tree(traced(*sides))
+    first = int(ours.created_at[0])
+    for factor, offset, dates in (
+        *((1, 0, True), (10**3, 0, True), (10**6, 0, True), (10**9, 0, True)),
+        *((1, 2**63, False), (1, 2**64 - 2 - first - 2000, False), (1, -first, False)),
+    ):
+        moved = [side.created_at * np.uint64(factor) + np.uint64(offset % 2**64) for side in (ours, theirs)]
+        figure = plot.range_tree(traced(*map(Side, moved, (ours.ids, theirs.ids))))
         rendered(figure)
-        assert ("UTC" in figure.axes[0].get_xlabel()) == dates
+        axes = figure.axes[0]
+        assert ("UTC" in axes.get_xlabel()) == dates
+        assert len({label.get_text() for label in axes.get_xticklabels()}) > 2, "ticks tell times apart"
+        image = axes.images[0].get_array()
+        for colour in (tree.COLOURS[tree.DIFFERS], tree.COLOURS[tree.LISTED]):
+            assert (image == np.round(255 * np.array(to_rgb(colour)))).all(axis=2).sum() > 100
     equal = plot.range_tree(traced(*pair("equal", 2000)))
     assert "items" in equal.axes[0].get_xlabel(), "of one second, time shows nothing"
 
@@ -76,11 +89,31 @@ def test_a_band_shows_each_range_where_it_is() -> None:
     ranges["lo"], ranges["hi"] = [0, 100, 250, 400, 500], [100, 250, 400, 500, 600]
     ranges["mode"] = [FINGERPRINT, FINGERPRINT, FINGERPRINT, ID_LIST, SKIP]
     ranges["outcome"][:3] = [MATCHED, MISMATCHED, UNANSWERED]
-    band = tree._band(ranges, tree.Axis("lo", "hi", 0.0, 600.0, "", False))
+    band = tree._band(ranges, tree.Axis("lo", "hi", 0, 0.0, 600.0, ""))
     assert band.shape == (tree.BAND, tree.COLUMNS, 3)
     kinds = tree.SAME, tree.DIFFERS, tree.OPEN, tree.LISTED, tree.PASSED
     for at, kind in zip([50, 175, 300, 450, 550], kinds, strict=True):
-        np.testing.assert_allclose(band[:, at * tree.COLUMNS // 600], [to_rgb(tree.COLOURS[kind])] * tree.BAND)
+        np.testing.assert_allclose(band[:, at * tree.COLUMNS // 600], [bytes_of(kind)] * tree.BAND)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 7777, 31_000, 50_001, 77_777, 99_998, 99_999])
+def test_one_lost_item_is_in_the_picture_wherever_it_is(lost: int) -> None:
+    side = pair("identical", 125_000).ours
+    kept = np.arange(100_000) != lost
+    figure = plot.range_tree(traced(side, Side(side.created_at[kept], side.ids[kept])))
+    pixels = np.frombuffer(rendered(figure), np.uint8).reshape(-1, int(figure.bbox.width), 4)
+    pixels = pixels[: len(pixels) * 8 // 10, :, :3]  # without the legend
+    for kind in (tree.DIFFERS, tree.LISTED):
+        assert (abs(pixels.astype(int) - bytes_of(kind)).max(axis=2) < 8).any()
+
+
+def test_of_very_many_rounds_some_are_drawn() -> None:
+    trace = traced(*pair("scattered", 40_000), 4096)
+    rounds = int(trace.messages["round"].max())
+    assert rounds > tree.MOST_MESSAGES // 2
+    figure = plot.range_tree(trace)
+    assert "th round is shown" in texts(figure)
+    assert figure.axes[0].images[0].get_array().shape[0] <= tree.MOST_MESSAGES * (tree.BAND + tree.GAP)
 
 
 def test_a_single_difference_among_a_million_items_is_seen() -> None:
@@ -88,8 +121,8 @@ def test_a_single_difference_among_a_million_items_is_seen() -> None:
     ranges["lower"], ranges["upper"] = [0, 500_000, 500_000], [500_000, 500_000, 10**6]  # in one second, of no length
     ranges["outcome"] = [MATCHED, MISMATCHED, MATCHED]
     ranges["mode"] = FINGERPRINT
-    band = tree._band(ranges, tree.Axis("lower", "upper", 0.0, 1e6, "", False))
-    red = (band == to_rgb(tree.COLOURS[tree.DIFFERS])).all(axis=2)
+    band = tree._band(ranges, tree.Axis("lower", "upper", 0, 0.0, 1e6, ""))
+    red = (band == bytes_of(tree.DIFFERS)).all(axis=2)
     assert red.any(axis=0).sum() == 1
     assert red.sum() == round(tree.SLIVER * tree.BAND)
 
@@ -153,6 +186,22 @@ def test_the_break_even_is_where_lines_cross() -> None:
     said = texts(figure)
     assert "flat: less from 32 items on" in said
     assert "walk" in said
+
+
+def test_where_nothing_was_measured_that_is_said() -> None:
+    with pytest.raises(ValueError, match="nothing measured"):
+        plot.fingerprint_costs(np.empty(0, costs.FINGERPRINT))
+    runs = costs.compare_policies({"reference": negvec.ReferencePolicy()}, [0.0], n=100)
+    with pytest.raises(ValueError, match="no run with differences"):
+        plot.policy_costs(runs)
+
+
+def test_ways_measured_at_other_widths_cross_by_those_that_both_have() -> None:
+    table = measured(("walk", [1e-8, 1e-7, 1e-6, 1e-5]), ("flat", [3.2e-7] * 4))
+    for rows in (table[[0, 1, 2, 3, 5, 6]], table[::-1]):
+        assert lines.crossing(rows, "walk", "flat") == pytest.approx(32)
+        rendered(plot.fingerprint_costs(rows))
+    assert lines.crossing(table[:6], "walk", "flat") is None
 
 
 def test_policies_are_drawn_with_the_least_bytes() -> None:

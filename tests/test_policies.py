@@ -333,10 +333,22 @@ def test_a_known_frame_is_filled_from_the_beginning() -> None:
     assert rounds[40_000] > 30, "what is said to be the limit is kept to"
 
 
-@pytest.mark.parametrize(("share", "most"), [(0.0003, 1.15), (0.003, 1.1), (0.01, 1.1), (0.03, 1.15), (0.1, 1.1)])
-def test_random_differences_cost_little_more_than_the_least_that_ranges_can(share: float, most: float) -> None:
+@pytest.mark.parametrize(
+    ("n", "share", "most"),
+    [
+        *(
+            (500_000, 0.0003, 1.15),
+            (500_000, 0.003, 1.1),
+            (500_000, 0.01, 1.1),
+            (500_000, 0.03, 1.15),
+            (500_000, 0.1, 1.1),
+        ),
+        *((150_000, 0.0015, 1.2), (200_000, 0.00135, 1.15), (200_000, 0.0025, 1.25), (300_000, 0.001, 1.15)),
+    ],
+)
+def test_random_differences_cost_little_more_than_the_least_that_ranges_can(n: int, share: float, most: float) -> None:
     """Against a responder as the reference is, with a relay's frames."""
-    run = compare_policies({"adaptive": ADAPTIVE}, [share], n=500_000, responder_limit=500_000)[0]
+    run = compare_policies({"adaptive": ADAPTIVE}, [share], n=n, responder_limit=500_000)[0]
     least = float(least_bytes(run["density"], reference=True)) * run["items"]
     assert run["bytes_up"] + run["bytes_down"] <= most * least
 

@@ -39,8 +39,8 @@ class ClockedTrace(Trace):
         self._clock("trace")
 
 
-def drawing(path: str) -> Callable[[Trace], None]:
-    """What draws a trace into a file; all that can be refused is, before anything is reconciled.
+def drawing(path: str, others: list[str | None]) -> Callable[[Trace], None]:
+    """What draws a trace into a file, which is none of the others; what can be seen ahead to go wrong is refused.
 
     Raises
     ------
@@ -52,10 +52,13 @@ def drawing(path: str) -> Callable[[Trace], None]:
     if Path(path).suffix.lower() not in FORMATS:
         raise click.BadParameter(f"--plot draws {', '.join(FORMATS)}, not {Path(path).name!r}")
     folder = Path(path).parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise click.BadParameter(f"--plot can't write into {str(folder)!r}: there is no such folder, or no right to")
+    if not os.access(path if Path(path).exists() else folder, os.W_OK):
+        raise click.BadParameter(f"--plot can't write {path!r}: there is no such folder, or no right to")
+    if os.path.realpath(path) in [os.path.realpath(other) for other in others if other is not None]:
+        raise click.UsageError(f"--plot would write to {path!r}, which is read or written besides")
     try:
         from negvec.plot import range_tree
+        from negvec.plot.style import style
     except ImportError:
         raise click.UsageError(
             "--plot draws with matplotlib, which is not installed: pip install 'negvec[plot]'"
@@ -63,7 +66,8 @@ def drawing(path: str) -> Callable[[Trace], None]:
 
     def draw(trace: Trace) -> None:
         try:
-            range_tree(trace).savefig(path)
+            with style():
+                range_tree(trace).savefig(path)
         except OSError as error:
             raise click.FileError(path, error.strerror) from error
 

@@ -85,7 +85,7 @@ def reconcile(
         raise click.UsageError("only one of the two files can be standard input")
     if have is not None and need is not None and os.path.realpath(have) == os.path.realpath(need) != os.devnull:
         raise click.UsageError("--have and --need would write to the same file")
-    draw = drawing(plot) if plot is not None else None
+    draw = drawing(plot, [ours, theirs, have, need]) if plot is not None else None
     seconds: dict[str, float] = {}
 
     def timed(stage: str, call: Any, *arguments: Any, **options: Any) -> Any:
@@ -110,14 +110,14 @@ def reconcile(
     result: Result = clock.measure(drive, initiator, responder, _log_round)
     seconds |= {f"reconcile: {stage}": spent for stage, spent in clock.seconds.items()}
 
-    if draw is not None:
-        timed("draw", draw, trace)
     for path, ids in ((have, result.have), (need, result.need)):
         if path is not None:
             write_ids(path, ids)
     if as_json or not quiet:
         tell = _as_json if as_json else _report
         click.echo(tell(left, right, result, seconds), err="-" in (have, need))
+    if draw is not None and trace is not None:  # last, since it may go wrong, and all else be wanted
+        draw(trace)
     return int(bool(len(result.have) or len(result.need)))
 
 

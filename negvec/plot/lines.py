@@ -30,8 +30,17 @@ def fingerprint_costs(costs: npt.NDArray[np.void]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        Nothing was measured.
     """
-    ways = list(dict.fromkeys(costs["way"].tolist()))
+    given = costs["way"].tolist()
+    if not len(costs):
+        raise ValueError("there is nothing measured to be drawn")
+    costs = np.sort(costs, order="width")
+    ways = list(dict.fromkeys(given))
     with style():
         drawn = figure(9, 5)
         axes = drawn.subplots()
@@ -53,11 +62,13 @@ def fingerprint_costs(costs: npt.NDArray[np.void]) -> Figure:
 
 
 def crossing(costs: npt.NDArray[np.void], one: str, other: str) -> float | None:
-    """From which width on `one` costs more than `other`, both measured at the same widths; None if nowhere.
+    """From which width on `one` costs more than `other`, by the widths at which both were measured; None if nowhere.
 
     Between two measured widths it is interpolated on logarithms.
     """
     ours, theirs = (costs[costs["way"] == way] for way in (one, other))
+    _, rows, other_rows = np.intersect1d(ours["width"], theirs["width"], return_indices=True)
+    ours, theirs = ours[rows], theirs[other_rows]
     ratio = np.log(ours["seconds"] / theirs["seconds"])
     below = np.flatnonzero(ratio <= 0)
     k = int(below[-1]) if len(below) else -1
@@ -80,8 +91,15 @@ def policy_costs(runs: npt.NDArray[np.void]) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        There is no run with differences.
     """
     runs = runs[runs["density"] > 0]
+    if not len(runs):
+        raise ValueError("there is no run with differences to be drawn")
     policies = list(dict.fromkeys(runs["policy"].tolist()))
     with style():
         drawn = figure(11, 4.8)

@@ -29,7 +29,6 @@ _SETTINGS = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "figure.dpi": 110,
-    "savefig.dpi": 160,
     "svg.fonttype": "none",  # text stays text
     "legend.frameon": False,
 }

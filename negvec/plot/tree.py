@@ -1,7 +1,8 @@
 """The range tree of a reconciliation, round by round: a band for each message, from what is asked to what is left.
 
 A band is as long as the set, over time or over the items, and is drawn column by column: each column of pixels is
-filled from below with what its ranges came to, each by its share of the column. So a band of a hundred thousand ranges
+filled from below with what its ranges came to, each by its share of the column, and a quarter of it at least for what
+differs or is listed. So a band of a hundred thousand ranges
 still shows where it differs, and how much of it does. Where a band is white its message has ended: the rest is as good
 as skipped.
 """
@@ -23,15 +24,18 @@ from negvec.plot.style import GREEN, SKY, VERMILION, YELLOW, figure, in_bytes, o
 from negvec.protocol.codec import FINGERPRINT, ID_LIST, INFINITY
 from negvec.trace import MATCHED, MISMATCHED, Trace
 
-COLUMNS = 1500  # pixels of a band
+COLUMNS = 900  # of a band: no more than it has pixels, so that none is lost
 BAND, GAP = 24, 6  # pixels of its height, and below it
+MOST_MESSAGES = 480  # that there is room for; of more rounds, every second or third, and so on, is drawn
 SLIVER = 0.25  # of a band's height at least for what differs or is listed in a column, however little that is
 SEAM = 6  # pixels that a range takes at least for its end to be shown
 
 LABELLED = 24  # messages, up to which each has its size written beside it
 TALLEST = 11.0  # inches
 
-SECONDS = (10**8, 10**11)  # timestamps from 1973 to 5138, if they are in seconds; others are told as numbers
+# Timestamps from 1973 on, by what they count: the least, and how many make a second. Others are told as numbers.
+CLOCKS = ((10**17, 10**9), (10**14, 10**6), (10**11, 10**3), (10**8, 1))
+LATEST_DATE = 2**63  # nanoseconds to 2262; beyond, a number is no date
 
 DIFFERS, LISTED, OPEN, SAME, PASSED = range(5)  # from below
 COLOURS = (VERMILION, GREEN, YELLOW, SKY, "#E8E8E8")
@@ -45,14 +49,18 @@ NAMES = (
 
 
 class Axis(NamedTuple):
-    """Where ranges begin and end along the picture: column names of `negvec.trace.RANGE`, and what is shown of it."""
+    """Where ranges begin and end along the picture: column names of `negvec.trace.RANGE`, and what is shown of it.
+
+    What is shown goes from `first` to `last`, counted from `origin`; `clock` is how many make a second, of dates.
+    """
 
     begin: str
     end: str
+    origin: int
     first: float
     last: float
     label: str
-    dates: bool
+    clock: int = 0
 
 
 def range_tree(trace: Trace, *, x: str = "time") -> Figure:
@@ -78,12 +86,17 @@ def range_tree(trace: Trace, *, x: str = "time") -> Figure:
     if x not in ("time", "items"):
         raise ValueError(f'x is "time" or "items", not {x!r}')
     messages, ranges = one_side(trace)
+    rounds, total, count = int(messages["round"].max()), int(messages["bytes"].sum()), int(messages["ranges"].sum())
     axis = _axis(ranges, x)
+    every = -(-len(messages) // MOST_MESSAGES)
+    if every > 1:
+        shown = np.flatnonzero((messages["round"] - 1) % every == 0)
+        messages, ranges = messages[shown], [ranges[k] for k in shown]
     with style():
         height = min(2.4 + 0.32 * len(messages), TALLEST)
         drawn = figure(11, height)
         tree, sizes = drawn.subplots(1, 2, sharey=True, width_ratios=(5, 1))
-        image = np.ones((len(messages), BAND + GAP, COLUMNS, 3), np.float32)
+        image = np.full((len(messages), BAND + GAP, COLUMNS, 3), 255, np.uint8)
         for place, part in zip(image, ranges, strict=True):
             place[:BAND] = _band(part, axis)
         tree.imshow(
@@ -95,17 +108,19 @@ def range_tree(trace: Trace, *, x: str = "time") -> Figure:
         _label_rounds(tree, messages)
         _label_axis(tree, axis)
         _draw_sizes(sizes, messages)
-        rounds, total = int(messages["round"].max()), int(messages["bytes"].sum())
+        told = f"{plural(rounds, 'round')}, {told_bytes(total)}, {plural(count, 'range')}"
         drawn.suptitle(
-            f"Ranges by round: {plural(rounds, 'round')}, {told_bytes(total)}, "
-            f"{plural(int(messages['ranges'].sum()), 'range')}",
+            f"Ranges by round: {told}" + f"; every {every}th round is shown" * (every > 1),
             x=0.01,
             ha="left",
         )
         drawn.legend(
-            handles=[Patch(facecolor=colour, label=name) for colour, name in zip(COLOURS, NAMES, strict=True)],
+            handles=[
+                *(Patch(facecolor=colour, label=name) for colour, name in zip(COLOURS, NAMES, strict=True)),
+                Patch(facecolor="white", edgecolor="#BBBBBB", label="not spoken of any more"),
+            ],
             loc="outside lower center",
-            ncols=len(NAMES),
+            ncols=len(NAMES) + 1,
             fontsize="small",
         )
     return drawn
@@ -113,24 +128,36 @@ def range_tree(trace: Trace, *, x: str = "time") -> Figure:
 
 def _axis(ranges: list[npt.NDArray[np.void]], x: str) -> Axis:
     ends = np.unique(np.concatenate([part["upper"] for part in ranges]))
-    ends = ends[(ends > 0) & (ends < INFINITY)].astype(np.float64)
-    if x == "time" and len(ends) and ends.min() < ends.max():
-        pad = 0.03 * (ends.max() - ends.min())
-        first, last = ends.min() - pad, ends.max() + pad
-        dates = bool(SECONDS[0] <= ends.min() and ends.max() < SECONDS[1])
-        label = "created_at" + " (UTC)" * dates + "; the first and the last range are open"
-        return Axis("lower", "upper", first, last, label, dates)
+    ends = ends[(ends > 0) & (ends < INFINITY)]
+    if x == "time" and len(ends) and ends[0] < ends[-1]:
+        origin, latest = int(ends[0]), int(ends[-1])
+        pad = 0.03 * (latest - origin)
+        clock = next((a_second for least, a_second in CLOCKS if least <= origin and latest < LATEST_DATE), 0)
+        if clock:
+            label = "created_at (UTC)"
+        else:
+            label = "created_at" if latest < 10**8 else f"created_at - {origin:,}"
+            pad, origin = (pad, 0) if latest < 10**8 else (pad, origin)
+        begins = float(int(ends[0]) - origin)
+        label += "; the first and the last range are open"
+        return Axis("lower", "upper", origin, begins - pad, float(latest - origin) + pad, label, clock)
     items = max(int(part["hi"].max(initial=1)) for part in ranges)
-    return Axis("lo", "hi", 0.0, float(items), "own items, oldest first", False)
+    return Axis("lo", "hi", 0, 0.0, float(items), "own items, oldest first")
 
 
-def _band(ranges: npt.NDArray[np.void], axis: Axis) -> npt.NDArray[np.float64]:
+def _along(values: npt.NDArray[Any], axis: Axis) -> npt.NDArray[np.float64]:
+    """Where timestamps or indices lie, in columns."""
+    values = values.astype(np.uint64)
+    before = values < np.uint64(axis.origin)  # the first range begins at 0, far outside
+    offset = np.where(before, 0, values - np.uint64(axis.origin)).astype(np.float64)
+    offset[before] = -np.inf
+    return np.clip((offset - axis.first) * (COLUMNS / (axis.last - axis.first)), 0, COLUMNS)
+
+
+def _band(ranges: npt.NDArray[np.void], axis: Axis) -> npt.NDArray[np.uint8]:
     """The picture of one message, (BAND, COLUMNS, 3)."""
     ranges = ranges[ranges["lo"] >= 0]  # what was not read is not placed
-    scale = COLUMNS / (axis.last - axis.first)
-    begin, end = (
-        np.clip((ranges[name].astype(np.float64) - axis.first) * scale, 0, COLUMNS) for name in (axis.begin, axis.end)
-    )
+    begin, end = (_along(ranges[name], axis) for name in (axis.begin, axis.end))
     kinds = _kinds(ranges)
     shares = np.zeros((len(COLOURS), COLUMNS))
     seams = np.zeros(COLUMNS, np.bool_)
@@ -146,8 +173,8 @@ def _band(ranges: npt.NDArray[np.void], axis: Axis) -> npt.NDArray[np.float64]:
     heights = (BAND - 0.5 - np.arange(BAND)) / BAND
     above = (heights[None, :, None] >= tops[:, None, :]).sum(axis=0)  # how many kinds end below each pixel
     palette = np.array([to_rgb(colour) for colour in (*COLOURS, "white")])
-    band: npt.NDArray[np.float64] = palette[above]
-    band[:, seams] = 1.0
+    band: npt.NDArray[np.uint8] = np.round(255 * palette).astype(np.uint8)[above]
+    band[:, seams] = 255
     return band
 
 
@@ -186,11 +213,12 @@ def _message(row: Any) -> str:
 
 def _label_axis(axes: Axes, axis: Axis) -> None:
     axes.set_xlabel(axis.label)
-    if not axis.dates:
+    if not axis.clock:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.xaxis.set_major_formatter(EngFormatter())
         return
-    day = 86_400.0
-    first, last = (date2num(np.datetime64("1970-01-01")) + at / day for at in (axis.first, axis.last))
+    seconds = ((axis.origin + at) / axis.clock for at in (axis.first, axis.last))
+    first, last = (date2num(np.datetime64("1970-01-01")) + at / 86_400 for at in seconds)
     image = axes.images[0]
     image.set_extent((first, last, *image.get_extent()[2:]))
     locator = AutoDateLocator()

@@ -7,7 +7,7 @@ per item, a range of w items differs with probability p(w) = 1 - exp(-d w), and 
 
     c(w) = (F + p(w) (32 w + L)) / w,    least where about w = sqrt(F / (32 d)) exp(d w / 2).
 
-At d = 0.1 (one item in 20 missing on each side) that is w = 3 and 15.5 bytes an item. An IdList of the initiator costs
+At d = 0.1 (one item in 20 missing on each side) that is w = 3 and 15.7 bytes an item. An IdList of the initiator costs
 32 bytes an item up and as much down, and is sent for single items only.
 
 **Wide ranges.** A responder lists at once what has fewer than 32 items, so narrower steps on the way to a leaf are not
@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from negvec import kernels
-from negvec.protocol.policy import Densities, Lesson, ReferencePolicy, Request
+from negvec.protocol.policy import TINIEST_FRAME, Densities, Lesson, ReferencePolicy, Request
 from negvec.storage.seam import Bytes, Indices
 
 FINGERPRINT_COST = 20.0  # bytes of a Fingerprint range, about
@@ -76,13 +76,15 @@ class AdaptivePolicy:
     Raises
     ------
     ValueError
-        The limit is negative.
+        The limit is no frame's: negative, or less than 128 bytes.
     """
 
     def __init__(self, responder_limit: int | None = None) -> None:
         self._responder_limit = None if responder_limit is None else operator.index(responder_limit)
-        if self._responder_limit is not None and self._responder_limit < 0:
-            raise ValueError(f"responder_limit is 0 (no limit) or a number of bytes, not {self._responder_limit}")
+        if self._responder_limit is not None and self._responder_limit != 0 and self._responder_limit < TINIEST_FRAME:
+            raise ValueError(
+                f"responder_limit is 0 (no limit) or {TINIEST_FRAME} bytes or more, not {self._responder_limit}"
+            )
 
     def __repr__(self) -> str:
         return f"AdaptivePolicy(responder_limit={self._responder_limit})"
@@ -226,7 +228,8 @@ def choose(widths: Indices, densities: Densities, dense: npt.NDArray[np.bool_], 
         )
     )
     by_alone, by_among = (_by_splits(wide, spacing, fingerprint_cost) for wide in (alone, among))
-    one = dense | (by_alone < by_among)  # narrower, as differences may lie far nearer than is known
+    # The narrower: where there is no room for others, and as differences may lie far nearer than is known.
+    one = dense | (by_alone < by_among) | (own < 2 * among)
     wide, by_splits = np.where(one, alone, among), np.where(one, by_alone, by_among)
     excess = by_leaves - by_splits
     splits = (excess > by_leaves / 16) & (own >= 2 * wide)

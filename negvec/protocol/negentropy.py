@@ -12,7 +12,7 @@ from negvec.items import ID_SIZE, Ids
 from negvec.protocol.adaptive import AdaptivePolicy
 from negvec.protocol.codec import VERSION, VERSIONS
 from negvec.protocol.findings import Findings
-from negvec.protocol.policy import PacingPolicy, ReferencePolicy, SplitPolicy
+from negvec.protocol.policy import TINIEST_FRAME, PacingPolicy, ReferencePolicy, SplitPolicy
 from negvec.protocol.round import Round, as_bytes
 from negvec.protocol.stages import Watch
 from negvec.protocol.stream import FindingsStream
@@ -20,10 +20,6 @@ from negvec.protocol.worklist import PacedRound
 from negvec.storage.seam import Storage
 
 SMALLEST_FRAME = 4096  # bytes; less may not hold one answer (reference, and NIP-77's relays)
-
-TINIEST_FRAME = 128
-"""Bytes in which one id fits for certain, whatever the bounds: the version byte, a Skip and an IdList with bounds of 44
-bytes, modes and count, and the id make 124; a Skip, a Fingerprint, and one for the rest as many."""
 
 LARGEST_FRAME = 2**62  # bytes; more is no limit
 

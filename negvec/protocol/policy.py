@@ -19,6 +19,10 @@ from negvec.storage.seam import Bytes, Indices
 
 Densities = npt.NDArray[np.float64]
 
+TINIEST_FRAME = 128
+"""Bytes in which one id fits for certain, whatever the bounds: the version byte, a Skip and an IdList with bounds of 44
+bytes, modes and count, and the id make 124; a Skip, a Fingerprint, and one for the rest as many."""
+
 WIDEST_FINGERPRINT = 61  # bytes of a Fingerprint range at most: a timestamp of 10, an id prefix of 32 and its length
 
 

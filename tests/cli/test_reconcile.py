@@ -162,7 +162,7 @@ def test_the_ranges_of_each_round_are_drawn(suffix: str, tmp_path: Path) -> None
     plain = json.loads(run(OURS, THEIRS, "--json").stdout)
     for name in ("have", "need", "rounds", "bytes_up", "bytes_down"):
         assert told[name] == plain[name]
-    assert "draw" in told["seconds"]
+    assert "reconcile: trace" in told["seconds"]
 
 
 def test_a_picture_that_could_not_be_written_is_refused_before_a_file_is_read(
@@ -173,6 +173,10 @@ def test_a_picture_that_could_not_be_written_is_refused_before_a_file_is_read(
         error = run(OURS, THEIRS, "--plot", path).exception
         assert isinstance(error, click.BadParameter)
         assert words in str(error)
+    taken = str(tmp_path / "taken.png")
+    assert isinstance(
+        run(OURS, THEIRS, "--plot", taken, "--need", f"{tmp_path}/./taken.png").exception, click.UsageError
+    )
     monkeypatch.setitem(sys.modules, "negvec.plot", None)
     error = run(OURS, THEIRS, "--plot", str(tmp_path / "tree.png")).exception
     assert isinstance(error, click.UsageError)
