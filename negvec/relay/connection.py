@@ -194,12 +194,12 @@ class Connection:
 
     def _stored_keys(self, asked: list[Filter]) -> list[bytes]:
         store, settings = self._relay.store, self._relay.settings
-        with store.time_limit(settings.query_seconds):
+        with store.query_limit(settings.query_seconds):
             return sorted({key for each in asked for key in store.keys(each, settings.max_limit)})  # in NIP-01's order
 
     def _page(self, keys: list[bytes]) -> tuple[list[bytes], int]:
         store = self._relay.store
-        with store.time_limit(self._relay.settings.query_seconds):
+        with store.query_limit(self._relay.settings.query_seconds):
             return store.page(keys, PAGE_BYTES)
 
     def _reason_of(self, error: Exception) -> str:
@@ -244,7 +244,7 @@ class Connection:
         asked = self._negotiable(given)
         store = self._relay.store
         try:
-            with store.time_limit(self._relay.settings.query_seconds):
+            with store.query_limit(self._relay.settings.query_seconds):
                 return store.storage(asked, most)
         except (sqlite3.Error, RuntimeError, QueryTimeout) as error:
             raise Refused(self._reason_of(error)) from error

@@ -298,7 +298,7 @@ class EventStore:
     # ---- reading
 
     @contextmanager
-    def time_limit(self, seconds: float) -> Iterator[None]:
+    def query_limit(self, seconds: float) -> Iterator[None]:
         """Cut short what this thread reads meanwhile, if it takes longer.
 
         Raises
