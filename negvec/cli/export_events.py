@@ -8,6 +8,7 @@ import click
 
 from negvec.cli.files import writing
 from negvec.cli.filter_option import filter_option
+from negvec.cli.missing import missing
 from negvec.cli.progress import counting
 
 
@@ -36,9 +37,7 @@ def export_events(path: str, asked: dict[str, Any], output: str, quiet: bool) ->
         from negvec.relay import filters
         from negvec.relay.archive import open_archive
     except ImportError as error:
-        raise click.UsageError(
-            f"a store needs packages that are not here ({error.name}): pip install 'negvec[relay]'"
-        ) from None
+        raise missing("a store", error) from None
     count = 0
     with (
         open_archive(path, filters.parse(asked)) as events,

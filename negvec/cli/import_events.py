@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from negvec.cli.files import BOM, Progress
+from negvec.cli.missing import missing
 from negvec.cli.progress import reading
 from negvec.cli.streams import FileError, Source, blocks, open_source
 
@@ -72,9 +73,7 @@ def import_events(file: str, path: str, skip_bad: bool, as_json: bool, quiet: bo
     try:
         from negvec.relay import EventStore
     except ImportError as error:
-        raise click.UsageError(
-            f"a store needs packages that are not here ({error.name}): pip install 'negvec[relay]'"
-        ) from None
+        raise missing("a store", error) from None
     started = time.perf_counter()
     with open_source(file) as source:  # before the store is made
         store = EventStore(path)

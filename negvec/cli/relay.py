@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from negvec.cli.missing import missing
 from negvec.cli.profile import checked_limit
 
 
@@ -68,9 +69,7 @@ def relay(
     try:
         from negvec.relay import EventStore, Settings, serve
     except ImportError as error:
-        raise click.UsageError(
-            f"a relay needs packages that are not here ({error.name}): pip install 'negvec[relay]'"
-        ) from None
+        raise missing("a relay", error) from None
     settings = Settings(
         name=name,
         negentropy=negentropy,

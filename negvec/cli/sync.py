@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from negvec.cli.filter_option import filter_option
+from negvec.cli.missing import missing
 from negvec.cli.profile import checked_limit
 
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ def sync(
         from negvec.client import sync as run
         from negvec.relay import EventStore
     except ImportError as error:
-        raise click.UsageError(
-            f"a sync needs packages that are not here ({error.name}): pip install 'negvec[relay]'"
-        ) from None
+        raise missing("a sync", error) from None
     store = EventStore(path)
     moving = "none" if dry_run else direction
     try:

@@ -9,9 +9,9 @@ import orjson
 
 from negvec.client.address import of_this_machine
 from negvec.nip77.client import DEFAULT_FRAME_SIZE
+from negvec.protocol.negentropy import SMALLEST_FRAME
 
 LARGEST_FRAME = 500_000  # bytes before hex, however much the relay would take
-SMALLEST_FRAME = 4096
 ENVELOPE = 2000  # bytes of a websocket message that are left for what is around the hex
 
 _SECONDS = 3  # until the document is given up

@@ -169,13 +169,7 @@ class ClientSession:
 
         What belongs to other subscriptions is passed over, and does not count as heard.
         """
-        if self.over:
-            return []
-        try:
-            message = read(frame)
-        except FrameError as error:
-            return self._hear_fault(error, now)
-        return self._hear(message, now)
+        return [] if self.over else self._hear(_read(frame), now)
 
     def receive_at_once(self, frame: Frame, now: float = 0.0) -> list[bytes | bytearray] | None:
         """As `receive`, where nothing has to be compared; else None, and nothing has happened.
@@ -187,15 +181,14 @@ class ClientSession:
             return None
         if self.over:
             return []
-        try:
-            message = read(frame)
-        except FrameError as error:
-            return self._hear_fault(error, now)
+        message = _read(frame)
         if isinstance(message, NegMsg) and message.subscription == self.subscription and len(message.message) > 1:
             return None
         return self._hear(message, now)
 
-    def _hear(self, message: Message, now: float) -> list[bytes | bytearray]:
+    def _hear(self, message: Message | FrameError, now: float) -> list[bytes | bytearray]:
+        if isinstance(message, FrameError):
+            return self._hear_fault(message, now)
         if isinstance(message, Other):
             return self._hear_other(message.elements, now)
         if message.subscription != self.subscription:
@@ -256,3 +249,10 @@ class ClientSession:
         self.refusal = refusal
         frames = self.close()
         return [*frames] if closing else []
+
+
+def _read(frame: Frame) -> Message | FrameError:
+    try:
+        return read(frame)
+    except FrameError as error:
+        return error

@@ -36,11 +36,10 @@ def fingerprint_costs(costs: npt.NDArray[np.void]) -> Figure:
     ValueError
         Nothing was measured.
     """
-    given = costs["way"].tolist()
-    if not len(costs):
+    ways = list(dict.fromkeys(costs["way"].tolist()))
+    if not ways:
         raise ValueError("there is nothing measured to be drawn")
     costs = np.sort(costs, order="width")
-    ways = list(dict.fromkeys(given))
     with style():
         drawn = figure(9, 5)
         axes = drawn.subplots()
@@ -98,9 +97,9 @@ def policy_costs(runs: npt.NDArray[np.void]) -> Figure:
         There is no run with differences.
     """
     runs = runs[runs["density"] > 0]
-    if not len(runs):
-        raise ValueError("there is no run with differences to be drawn")
     policies = list(dict.fromkeys(runs["policy"].tolist()))
+    if not policies:
+        raise ValueError("there is no run with differences to be drawn")
     with style():
         drawn = figure(11, 4.8)
         sizes, rounds = drawn.subplots(1, 2)

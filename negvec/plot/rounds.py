@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from negvec.plot.style import BLUE, GREEN, GREY, figure, in_bytes, one_side, plural, style, told_bytes
+from negvec.plot.style import BLUE, GREEN, GREY, figure, head, in_bytes, one_side, plural, style, told_bytes
 from negvec.trace import Trace
 
 KINDS = (("fingerprint_bytes", "Fingerprint", BLUE), ("id_list_bytes", "IdList", GREEN), ("skip_bytes", "Skip", GREY))
@@ -43,12 +43,8 @@ def bytes_by_round(trace: Trace) -> Figure:
             axes.yaxis.set_major_formatter(in_bytes())
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set(xlabel="round", xlim=(0.4, messages["round"].max() + 0.6))
-        drawn.suptitle(
-            f"Bytes by round and mode: {plural(int(messages['round'].max()), 'round')}, "
-            f"{told_bytes(int(messages['bytes'].sum()))}",
-            x=0.01,
-            ha="left",
-        )
+        rounds, total = int(messages["round"].max()), int(messages["bytes"].sum())
+        head(drawn, f"Bytes by round and mode: {plural(rounds, 'round')}, {told_bytes(total)}")
         handles, labels = axes.get_legend_handles_labels()
         drawn.legend(handles, labels, loc="outside lower center", ncols=len(KINDS))
     return drawn

@@ -48,6 +48,11 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def head(drawn: Figure, text: str) -> None:
+    """Write what a figure shows above it, on the left."""
+    drawn.suptitle(text, x=0.01, ha="left")
+
+
 def in_bytes() -> EngFormatter:
     """Sizes as 348 B, 1.6 kB, 14.8 MB: powers of 1,000."""
     return EngFormatter(unit="B", places=None)

@@ -2,9 +2,8 @@
 
 A band is as long as the set, over time or over the items, and is drawn column by column: each column of pixels is
 filled from below with what its ranges came to, each by its share of the column, and a quarter of it at least for what
-differs or is listed. So a band of a hundred thousand ranges
-still shows where it differs, and how much of it does. Where a band is white its message has ended: the rest is as good
-as skipped.
+differs or is listed. So a band of a hundred thousand ranges still shows where it differs, and how much of it does.
+Where a band is white its message has ended: the rest is as good as skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from negvec.plot.style import GREEN, SKY, VERMILION, YELLOW, figure, in_bytes, one_side, plural, style, told_bytes
+from negvec.plot.style import GREEN, SKY, VERMILION, YELLOW, figure, head, in_bytes, one_side, plural, style, told_bytes
 from negvec.protocol.codec import FINGERPRINT, ID_LIST, INFINITY
 from negvec.trace import MATCHED, MISMATCHED, Trace
 
@@ -109,11 +108,7 @@ def range_tree(trace: Trace, *, x: str = "time") -> Figure:
         _label_axis(tree, axis)
         _draw_sizes(sizes, messages)
         told = f"{plural(rounds, 'round')}, {told_bytes(total)}, {plural(count, 'range')}"
-        drawn.suptitle(
-            f"Ranges by round: {told}" + f"; every {every}th round is shown" * (every > 1),
-            x=0.01,
-            ha="left",
-        )
+        head(drawn, f"Ranges by round: {told}" + f"; every {every}th round is shown" * (every > 1))
         drawn.legend(
             handles=[
                 *(Patch(facecolor=colour, label=name) for colour, name in zip(COLOURS, NAMES, strict=True)),
