@@ -22,6 +22,8 @@ SPARE_BITS = 6  # beyond those that number the items: of items at random one in 
 SHORT_RUN = 24  # items up to which insertion beats three more passes
 AHEAD = 64  # items on their way from memory at once: at random places, with fewer it idles
 
+WATCHED = 1024  # items looked at without a branch
+
 WORDS_OF_ITEM = 5  # the timestamp first
 REPEAT = np.uint64(1 << 63)  # marks, in place of its row, an item that equals the one before
 
@@ -48,6 +50,11 @@ def row_at(places: Column, place: int) -> int:
 
 
 @device
+def _row_of(places: Column, place: int, as_they_lie: bool) -> int:
+    return place if as_they_lie else row_at(places, place)
+
+
+@device
 def _word(created_at: Column, ids: Column, row: int, level: int) -> Word:
     return created_at[row] if level == 0 else byte_swap(ids[row, level - 1])
 
@@ -61,25 +68,39 @@ def _compare(created_at: Column, ids: Column, left: int, right: int) -> int:
 
 
 @device
-def _sort_by_digit(
-    keys: Column, sorted_keys: Column, counters: Column, start: int, stop: int, low: int, bits: int
-) -> None:
-    """Write keys[start:stop], sorted by `bits` bits from bit `low` on, stably, to the same places of another column."""
-    shift, mask = np.uint64(low), np.uint64((1 << bits) - 1)
-    for digit in range(1 << bits):
-        counters[digit] = 0
+def _count_digits(keys: Column, counters: Column, start: int, stop: int, low: int, digit: int) -> None:
+    """Set counters[turn, value] to how many keys[start:stop] have that value as a digit, the first from bit `low`."""
+    for turn in range(DIGITS):
+        for value in range(1 << digit):
+            counters[turn, value] = 0
+    mask = np.uint64((1 << digit) - 1)
+    first, second, third = np.uint64(low), np.uint64(low + digit), np.uint64(low + 2 * digit)
     for place in range(start, stop):
-        counters[(keys[place] >> shift) & mask] += 1
+        key = keys[place]
+        counters[0, (key >> first) & mask] += 1
+        counters[1, (key >> second) & mask] += 1
+        counters[2, (key >> third) & mask] += 1
+
+
+@device
+def _sort_by_digit(
+    keys: Column, sorted_keys: Column, counts: Column, start: int, stop: int, low: int, bits: int
+) -> None:
+    """Write keys[start:stop], sorted by `bits` bits from bit `low` on, stably, to the same places of another column.
+
+    `counts` says how many keys have which value there, and is spent.
+    """
+    shift, mask = np.uint64(low), np.uint64((1 << bits) - 1)
     before = start
     for digit in range(1 << bits):
-        count = counters[digit]
-        counters[digit] = before
+        count = counts[digit]
+        counts[digit] = before
         before += count
     for place in range(start, stop):
         key = keys[place]
         digit = (key >> shift) & mask
-        to = counters[digit]
-        counters[digit] = to + 1
+        to = counts[digit]
+        counts[digit] = to + 1
         sorted_keys[to] = key
 
 
@@ -171,22 +192,34 @@ def _sort_three(ids: Column, places: Column, start: int, stop: int) -> bool:
 
 
 @device
+def _steps(created_at: Column) -> tuple[bool, bool]:
+    """Whether a timestamp is greater than the one before it, and whether one is less; until both are so."""
+    rises = falls = np.uint64(0)
+    for start in range(0, len(created_at) - 1, WATCHED):
+        before = created_at[start : start + WATCHED]
+        after = created_at[start + 1 : start + WATCHED + 1]
+        for step in range(len(after)):
+            rises |= np.uint64(before[step] < after[step])
+            falls |= np.uint64(before[step] > after[step])
+        if rises and falls:
+            break
+    return rises > 0, falls > 0
+
+
+@device
 def _in_order_of_time(created_at: Column, ids: Column, places: Column, runs: Column) -> tuple[int, int]:
-    """Begin with rows as they are, or from behind where timestamps descend; returns long runs noted, and repeats."""
+    """Begin with rows as they are, or from behind where timestamps descend; returns long runs noted, and repeats.
+
+    Places are not written where all rows are one long run.
+    """
     n = len(created_at)
-    ascending = descending = True
-    for row in range(1, n):
-        ascending = ascending and created_at[row - 1] <= created_at[row]
-        descending = descending and created_at[row - 1] >= created_at[row]
-        if not (ascending or descending):
-            for place in range(n):
-                places[place] = place
-            return _note(runs, 0, 0, n, 0), 0
-    backwards = descending and not ascending
-    for row in range(n):
-        places[row] = n - 1 - row if backwards else row
-    if ascending and descending and n > SHORT_RUN:
+    rises, falls = _steps(created_at)
+    if rises and falls:
+        return _note(runs, 0, 0, n, 0), 0
+    if not (rises or falls) and n > SHORT_RUN:
         return _note(runs, 0, 0, n, 1), 0
+    for row in range(n):
+        places[row] = n - 1 - row if falls else row
     pending = repeats = first = 0
     while first < n:
         at, last = created_at[row_at(places, first)], first + 1
@@ -202,16 +235,16 @@ def _in_order_of_time(created_at: Column, ids: Column, places: Column, runs: Col
 
 @device
 def _differing_word(
-    created_at: Column, ids: Column, places: Column, words: Column, start: int, stop: int, level: int
+    created_at: Column, ids: Column, places: Column, words: Column, start: int, stop: int, level: int, as_they_lie: bool
 ) -> tuple[int, Word, Word]:
     """The first word from `level` on in which items differ, or WORDS_OF_ITEM, its least value and its span.
 
     `words` gets that word of each.
     """
     while level < WORDS_OF_ITEM:
-        smallest = largest = _word(created_at, ids, row_at(places, start), level)
+        smallest = largest = _word(created_at, ids, _row_of(places, start, as_they_lie), level)
         for place in range(start, stop):
-            word = _word(created_at, ids, row_at(places, place), level)
+            word = _word(created_at, ids, _row_of(places, place, as_they_lie), level)
             words[place] = word
             smallest = min(smallest, word)
             largest = max(largest, word)
@@ -233,6 +266,7 @@ def _make_keys(
     smallest: Word,
     span: Word,
     row_bits: int,
+    as_they_lie: bool,
 ) -> int:
     """Put above the row of each item as much of its word as there is room for; returns how many bits that are at most.
 
@@ -247,13 +281,15 @@ def _make_keys(
     if _bits(span) <= min(_bits(np.uint64(stop - start)), key_bits - 1) and level + 1 < WORDS_OF_ITEM:
         scale = min(scale, np.uint64((1 << 32) - 1))
         for place in range(start, stop):
-            following = _word(created_at, ids, row_at(places, place), level + 1) >> np.uint64(32)
+            row = _row_of(places, place, as_they_lie)
+            following = _word(created_at, ids, row, level + 1) >> np.uint64(32)
             key = (words[place] - smallest) * scale + ((following * scale) >> np.uint64(32))
-            places[place] |= key << above
+            places[place] = (key << above) | np.uint64(row)
     else:
         scale = max(scale, np.uint64(1))
         for place in range(start, stop):
-            places[place] |= (((words[place] - smallest) >> less) * scale) << above
+            key = ((words[place] - smallest) >> less) * scale
+            places[place] = (key << above) | np.uint64(_row_of(places, place, as_they_lie))
     return _bits(most * scale)
 
 
@@ -267,40 +303,47 @@ def arrange(created_at: Column, ids: Column, places: Column, spare: Column) -> i
     n = len(created_at)
     row_bits = max(_bits(np.uint64(n)), 1)
     mask = np.uint64((1 << row_bits) - 1)
-    counters = np.empty(1 << LARGEST_DIGIT, np.int64)
+    counters = np.empty((DIGITS, 1 << LARGEST_DIGIT), np.int64)
     runs = np.empty((n // SHORT_RUN + 1, 3), np.int64)  # long runs still to be sorted: start, stop, level
     pending, repeats = _in_order_of_time(created_at, ids, places, runs)
     while pending > 0:
         pending -= 1
         start, stop = runs[pending, 0], runs[pending, 1]
-        level, smallest, span = _differing_word(created_at, ids, places, spare, start, stop, runs[pending, 2])
+        as_they_lie = stop - start == n  # at first: keys tell the least from the greatest, so later runs are shorter
+        level, smallest, span = _differing_word(
+            created_at, ids, places, spare, start, stop, runs[pending, 2], as_they_lie
+        )
         if level == WORDS_OF_ITEM:
+            places[start] = _row_of(places, start, as_they_lie)
             for place in range(start + 1, stop):
-                places[place] |= REPEAT
+                places[place] = np.uint64(_row_of(places, place, as_they_lie)) | REPEAT
             repeats += stop - start - 1
             continue
-        bits = _make_keys(created_at, ids, places, spare, start, stop, level, smallest, span, row_bits)
+        bits = _make_keys(created_at, ids, places, spare, start, stop, level, smallest, span, row_bits, as_they_lie)
         told = min(_bits(np.uint64(stop - start)) + SPARE_BITS, DIGITS * LARGEST_DIGIT, bits)
         digit = (told + DIGITS - 1) // DIGITS
+        told = min(DIGITS * digit, bits)
         low = row_bits + bits - told
-        _sort_by_digit(places, spare, counters, start, stop, low, digit)
-        _sort_by_digit(spare, places, counters, start, stop, low + digit, digit)
-        _sort_by_digit(places, spare, counters, start, stop, low + 2 * digit, digit)
-        first, shift = start, np.uint64(low)
-        while first < stop:
-            key, last = spare[first] >> shift, first + 1
-            if last == stop or spare[last] >> shift != key:
-                places[first] = spare[first] & mask
-                first = last
+        _count_digits(places, counters, start, stop, low, digit)
+        _sort_by_digit(places, spare, counters[0], start, stop, low, digit)
+        _sort_by_digit(spare, places, counters[1], start, stop, low + digit, digit)
+        _sort_by_digit(places, spare, counters[2], start, stop, low + 2 * digit, digit)
+        shift, first = np.uint64(low), start
+        for place in range(start, stop):
+            places[place] = spare[place] & mask
+        while first < stop - 1:
+            if (spare[first] ^ spare[first + 1]) >> shift != 0:
+                first += 1
                 continue
-            while last < stop and spare[last] >> shift == key:
+            last = first + 2
+            while last < stop and (spare[first] ^ spare[last]) >> shift == 0:
                 last += 1
             if last - first > SHORT_RUN:
                 pending = _note(runs, pending, first, last, level)
             else:
                 repeats += _sort_short_run(created_at, ids, spare, first, last, row_bits)
-            for place in range(first, last):
-                places[place] = spare[place] & (mask | REPEAT)
+                for place in range(first, last):
+                    places[place] = spare[place]
             first = last
     if repeats == 0:
         return n
