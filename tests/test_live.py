@@ -16,6 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 import negvec
 from negvec import kernels
 from negvec.kernels.blocks import CAPACITY, HALF
+from negvec.storage import arrivals
+from negvec.storage import live as live_module
+from negvec.storage.snapshot import Version
 
 Item = tuple[int, bytes]
 
@@ -154,6 +157,206 @@ class LiveMachine(RuleBasedStateMachine):
 
 TestLiveMachine = LiveMachine.TestCase
 TestLiveMachine.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+
+
+class UnsortedMachine(LiveMachine):
+    """The same with limits so low that most batches are kept unsorted, in tables that grow, until they are too many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = pytest.MonkeyPatch()
+        low_limits(self.patches, most=1)
+
+    @rule(start=KEYS, count=st.integers(0, 300), batches=st.integers(2, 6), seed=st.integers(0, 9))
+    def insert_batch_after_batch(self, start: int, count: int, batches: int, seed: int) -> None:
+        some = random.Random(seed)
+        for _ in range(batches):
+            items = [numbered(some.randrange(start + 1)) for _ in range(count)]
+            assert self.live.insert(*columns(items)) == len(set(items) - self.truth)
+            self.truth |= set(items)
+            assert len(self.live) == len(self.truth)
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.patches.undo()
+
+
+TestUnsortedMachine = UnsortedMachine.TestCase
+TestUnsortedMachine.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+
+
+# ---- batches that are kept unsorted
+
+
+def low_limits(patches: pytest.MonkeyPatch, *, most: int) -> None:
+    for module in (live_module, arrivals):
+        patches.setattr(module, "NEAR", 1)
+        patches.setattr(module, "LIMIT", 1000)
+    patches.setattr(live_module, "FEW", 2)
+    patches.setattr(arrivals, "MOST", most)
+    patches.setattr(arrivals, "SMALL", most)
+    patches.setattr(arrivals, "FIRST_SLOTS", 16)
+
+
+def scattered(count: int, batches: int, seed: int = 0) -> list[list[Item]]:
+    some = random.Random(seed)
+    return [[(some.randrange(100), some.randbytes(32)) for _ in range(count)] for _ in range(batches)]
+
+
+def unsorted(batches: list[list[Item]]) -> negvec.LiveIndex:
+    """An index whose last batches are not sorted in."""
+    live = negvec.LiveIndex()
+    for batch in batches:
+        assert live.insert(*columns(batch)) == len(batch)
+    assert isinstance(live._contents, arrivals.Unsorted)
+    return live
+
+
+@pytest.fixture(params=[1, 100], ids=["merged", "anew"])
+def most(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    low_limits(monkeypatch, most=request.param)
+    return int(request.param)
+
+
+@pytest.mark.usefixtures("most")
+def test_whoever_looks_sees_batches_sorted() -> None:
+    batches = scattered(600, 2) + scattered(90, 6, seed=1)
+    live, truth = unsorted(batches), {item for batch in batches for item in batch}
+    assert live.nbytes <= 90 * len(truth) + 2 * 8 * kernels.blocks.BLOCK_WORDS
+    held = live.snapshot()
+    assert (len(held), len(live)) == (len(truth), len(truth))
+    assert_equal(held, truth)
+    assert live.nbytes <= 90 * len(truth) + 2 * 8 * kernels.blocks.BLOCK_WORDS
+    assert_equal(live, truth)
+
+
+@pytest.mark.usefixtures("most")
+def test_whatever_is_written_after_batches_finds_their_items() -> None:
+    batches = scattered(600, 2) + scattered(90, 3, seed=1)
+    truth = {item for batch in batches for item in batch}
+    some, other = batches[-1][0], (50, bytes(32))
+    for write in (
+        lambda live: (live.insert(*some), live.insert(*other)),
+        lambda live: (live.erase(*other), live.erase(*some)),
+        lambda live: live.erase(*columns([some, other])),
+        lambda live: live.apply(*columns([some, other, some]), [False, True, True]),
+        lambda live: live.insert(*columns([(2**40 + k, bytes(32)) for k in range(2000)])),
+    ):
+        live = unsorted(batches)
+        held, before = live.snapshot(), unsorted(batches)
+        write(live)
+        write(before)
+        assert items_of(live) == items_of(before)
+        assert_equal(held, truth)
+    assert items_of(unsorted(batches)) == sorted(truth)
+
+
+@pytest.mark.usefixtures("most")
+def test_an_item_of_an_unsorted_batch_is_not_added_again() -> None:
+    batches = scattered(600, 2) + scattered(90, 3, seed=1)
+    live = unsorted(batches)
+    again = [batches[k][j] for k in range(5) for j in range(20)] + scattered(20, 1, seed=2)[0]
+    assert live.insert(*columns(again + again)) == 20
+    assert len(live) == len({item for batch in batches for item in batch}) + 20
+
+
+@pytest.mark.usefixtures("most")
+def test_a_snapshot_taken_while_a_batch_arrives_has_none_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = scattered(600, 2) + scattered(90, 4, seed=1)
+    live, held = unsorted(batches[:4]), []
+    enter = arrivals.Arrivals.enter
+
+    def enter_and_be_seen(self: arrivals.Arrivals, *items: Any) -> int:
+        count = enter(self, *items)
+        held.append(live.snapshot())
+        return count
+
+    monkeypatch.setattr(arrivals.Arrivals, "enter", enter_and_be_seen)
+    for batch in batches[4:]:
+        assert live.insert(*columns(batch)) == len(batch)
+    live.erase(*batches[0][0])
+    for k, storage in enumerate(reversed(held)):
+        assert_equal(storage, {item for batch in batches[: 3 + len(held) - k] for item in batch})
+    assert_equal(live, {item for batch in batches for item in batch} - {batches[0][0]})
+
+
+@pytest.mark.usefixtures("most")
+def test_a_batch_that_is_broken_off_while_it_arrives_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = scattered(600, 2) + scattered(90, 4, seed=1)
+    live = unsorted(batches[:4])
+    enter = arrivals.Arrivals.enter
+
+    def interrupted(self: arrivals.Arrivals, *items: Any) -> int:
+        enter(self, *items)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrivals.Arrivals, "enter", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            live.insert(*columns(batches[4]))
+    assert len(live) == sum(map(len, batches[:4]))
+    for batch in batches[4:]:
+        assert live.insert(*columns(batch)) == len(batch)
+    assert_equal(live, {item for batch in batches for item in batch})
+
+
+@pytest.mark.usefixtures("most")
+def test_sorting_that_runs_out_of_memory_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = scattered(600, 2) + scattered(90, 3, seed=1)
+    live, truth = unsorted(batches), {item for batch in batches for item in batch}
+    held = live.snapshot()
+
+    def fail(*_: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(arrivals, "rows_in_order", fail)
+        for look in (lambda: held.fingerprint(0, 5), lambda: live.insert(1, bytes(32))):
+            with pytest.raises(MemoryError):
+                look()
+        assert len(live) == len(truth)
+    assert_equal(held, truth)
+    assert_equal(live, truth)
+
+
+@pytest.mark.usefixtures("most")
+def test_threads_that_look_at_one_unsorted_snapshot_see_one_set() -> None:
+    batches = scattered(600, 2) + scattered(90, 3, seed=1)
+    live = unsorted(batches)
+    truth, held = {item for batch in batches for item in batch}, live.snapshot()
+    expected, seen = sealed(truth).fingerprint(0, len(truth)), []
+    start = threading.Barrier(5)
+
+    def read() -> None:
+        start.wait()
+        seen.append(held.fingerprint(0, len(held)))
+
+    def write() -> None:
+        start.wait()
+        for k in range(50):
+            live.insert(k, bytes(32))
+
+    threads = [threading.Thread(target=read) for _ in range(4)] + [threading.Thread(target=write)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [expected] * 4
+    assert_equal(live, truth | {(k, bytes(32)) for k in range(50)})
+
+
+def test_batches_between_which_somebody_reads_are_sorted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a read would pay for each write, and the write for the table of hashes."""
+    low_limits(monkeypatch, most=1)
+    live = negvec.LiveIndex()
+    for k, batch in enumerate(scattered(600, 6)):
+        live.insert(*columns(batch))
+        assert isinstance(live._contents, Version) or k > 3
+        if k < 3:
+            live.snapshot()
+    assert isinstance(live._contents, arrivals.Unsorted)
+    live.insert(1, bytes(32))
+    assert isinstance(live._contents, Version)
 
 
 # ---- what writes say
@@ -306,12 +509,12 @@ def test_room_stays_in_proportion_to_the_items_that_are_left(every: int, size: i
 
 def test_a_snapshot_shares_what_no_write_has_touched_and_frees_the_rest() -> None:
     live = filled(100_000)
-    before = {id(block) for block in live.snapshot()._blocks}
+    before = {id(block) for block in live.snapshot()._version.blocks}
     held = live.snapshot()
     live.erase(*numbered(50_000))
-    after = {id(block) for block in live.snapshot()._blocks}
+    after = {id(block) for block in live.snapshot()._version.blocks}
     assert len(before - after) == 1
-    gone = [block for block in held._blocks if id(block) not in after]
+    gone = [block for block in held._version.blocks if id(block) not in after]
     referrers = len(gc.get_referrers(gone[0]))
     del held
     assert len(gc.get_referrers(gone[0])) < referrers

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from negvec.kernels import (
+        arrivals,
         blocks,
         checks,
         edits,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     )
 
 MODULES = (
-    *("blocks", "checks", "edits", "hex", "lists", "message", "once", "order", "plans"),
+    *("arrivals", "blocks", "checks", "edits", "hex", "lists", "message", "once", "order", "plans"),
     *("search", "sha256", "single", "strides", "sums", "worklist"),
 )
 
@@ -40,6 +41,7 @@ ROUND = ("checks", "lists", "message", "search", "sha256", "sums")
 
 __all__ = [
     "MODULES",
+    "arrivals",
     "blocks",
     "checks",
     "edits",

@@ -203,7 +203,7 @@ def _steps(created_at: Column) -> tuple[bool, bool]:
             falls |= np.uint64(before[step] > after[step])
         if rises and falls:
             break
-    return rises > 0, falls > 0
+    return bool(rises > 0), bool(falls > 0)
 
 
 @device

@@ -10,7 +10,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from negvec.kernels._jit import BYTES, INT, OUT_INTS, VOID, WORD_ROWS, WORDS, Column, array, device, kernel, output
+from negvec.kernels._jit import (
+    BYTES,
+    INT,
+    OUT_INTS,
+    VOID,
+    WORD_ROWS,
+    WORDS,
+    Column,
+    Word,
+    array,
+    device,
+    kernel,
+    output,
+)
 from negvec.kernels.addresses import word_at
 from negvec.kernels.blocks import (
     ADDRESS,
@@ -49,6 +62,29 @@ def follows(table: Column, rows: int, size: int, created_at: Column, ids: Column
     word0, word1 = byte_swap(ids[row, 0]), byte_swap(ids[row, 1])
     word2, word3 = byte_swap(ids[row, 2]), byte_swap(ids[row, 3])
     return item_before(block, last, created_at[row], word0, word1, word2, word3)
+
+
+@device
+def _rows_before(table: Column, rows: int, at: Word, or_at: bool) -> int:
+    """How many blocks begin before a timestamp, or with it."""
+    low, high = 0, rows
+    while low < high:
+        middle = (low + high) >> 1
+        first = table[middle, FIRST_AT]
+        if first < at or (or_at and first == at):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(INT, WORD_ROWS, INT, WORDS)
+def scatter(table: Column, rows: int, created_at: Column) -> int:
+    """How many blocks lie between the first and the last to which items may belong, as their timestamps say."""
+    least = greatest = created_at[0]
+    for at in created_at:
+        least, greatest = min(least, at), max(greatest, at)
+    return _rows_before(table, rows, greatest, True) - _rows_before(table, rows, least, False)
 
 
 @device

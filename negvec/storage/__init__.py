@@ -1,6 +1,7 @@
 """Where items are kept: the seam that the protocol asks (`Storage`), and what implements it."""
 
-from negvec.storage.live import Changes, LiveIndex
+from negvec.storage.changing import Changes
+from negvec.storage.live import LiveIndex
 from negvec.storage.mapped import MappedVector, open_file
 from negvec.storage.prefix_sum import PrefixSumVector, seal
 from negvec.storage.seam import Bounds, IdLists, Storage

@@ -5,15 +5,14 @@ items before it. A snapshot is the list of blocks, the table and the number of i
 nothing, but sets the clock forward. Blocks, list and table are stamped with the time at which they were made: what was
 made since the last snapshot is the writer's own, and changed in place; anything else is copied when it is to change,
 and lives on for as long as a snapshot holds it. Items behind the last are written where no snapshot looks, and copy
-nothing at all.
+nothing at all. Batches that belong all over the index are not even sorted before somebody reads (see `arrivals`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,8 @@ import numpy.typing as npt
 from negvec import kernels
 from negvec.items import ID_SIZE, INFINITY, Timestamps, as_columns, from_events, from_structured
 from negvec.storage.arguments import as_words
+from negvec.storage.arrivals import LIMIT, NEAR, Arrivals, Columns, Unsorted, is_cheaper_anew, made_anew, scatter
+from negvec.storage.changing import Changes, Flags, appended, edit, empty
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.snapshot import Snapshot, Version
 from negvec.storage.sorting import AS_THEY_LIE, gathered, rows_in_order
@@ -29,24 +30,8 @@ from negvec.storage.window import Progress, Window, Windowed
 SMALL_WRITE = 1024
 """Items up to which a write is done in place, while a snapshot has to wait: a millisecond if all are far apart."""
 
-_NO_ADDRESSES: Indices = np.empty(0, np.int64)
-
-_Flags = npt.NDArray[np.uint8]
-
-
-class Changes(NamedTuple):
-    """What a write changed.
-
-    Attributes
-    ----------
-    added : int
-        Items that are there now, and were not before.
-    removed : int
-        Items that were there before, and are not now.
-    """
-
-    added: int
-    removed: int
+FEW = 32
+"""Items fewer than which are always sorted in at once."""
 
 
 class LiveIndex(Windowed):
@@ -74,12 +59,13 @@ class LiveIndex(Windowed):
 
     def __init__(self) -> None:
         self._clock = 1  # set forward by every snapshot
-        blocks = kernels.blocks
-        self._version = Version([], np.empty((16, blocks.TABLE_WORDS), np.uint64), 0, 0, self._clock)
+        self._contents: Version | Unsorted = empty(self._clock)
+        self._arrivals: Arrivals | None = None  # to go on with: what they have come to is in `_contents`
+        self._batch_at = 0  # the clock after the last write, if that was a batch of items to add
         self._done = np.array([0, -1])  # what a write of one item has changed; see negvec.kernels.single
-        self._spare = np.empty(blocks.BLOCK_WORDS, np.uint64)  # a block that such a write may need
+        self._spare = np.empty(kernels.blocks.BLOCK_WORDS, np.uint64)  # a block that such a write may need
         self._writing = threading.Lock()  # one writer at a time
-        self._changing = threading.Lock()  # held while clock and version are changed, and blocks in place
+        self._changing = threading.Lock()  # held while clock and contents are changed, and blocks in place
 
     # ---- writes
 
@@ -168,11 +154,11 @@ class LiveIndex(Windowed):
         """
         with self._changing:
             self._clock += 1
-            version = self._version
-        return Snapshot(version)
+            contents, self._arrivals = self._contents, None
+        return Snapshot(contents)
 
     def __len__(self) -> int:
-        return self._version.size
+        return self._contents.size
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {len(self)} items>"
@@ -180,8 +166,8 @@ class LiveIndex(Windowed):
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the items take, with their sums, without what only snapshots still hold."""
-        version = self._version
-        return 8 * version.rows * kernels.blocks.BLOCK_WORDS + version.table.nbytes
+        contents, arrivals = self._contents, self._arrivals
+        return contents.nbytes + (arrivals.slots.nbytes if arrivals is not None else 0)
 
     @property
     def created_at(self) -> Timestamps:
@@ -241,8 +227,8 @@ class LiveIndex(Windowed):
         """Change one item; the number of items that changed."""
         single, done = kernels.single, self._done
         with self._writing:
+            version, self._batch_at = self._settle(), 0
             with self._changing:
-                version = self._version
                 table, rows, size, stamp = version.table, version.rows, version.size, version.stamp
                 own = stamp == self._clock
                 try:
@@ -255,7 +241,7 @@ class LiveIndex(Windowed):
                         self._spare = np.empty(kernels.blocks.BLOCK_WORDS, np.uint64)
                         done[1] = -1
                     if done[0]:
-                        self._version = Version(version.blocks, table, rows, size + int(done[0]), stamp)
+                        self._contents = Version(version.blocks, table, rows, size + int(done[0]), stamp)
                         done[0] = 0
             if status != single.LEFT:
                 return int(status == single.DONE)
@@ -263,12 +249,16 @@ class LiveIndex(Windowed):
 
     def _write_all(self, created_at: Timestamps, ids: Bytes, add: bool) -> int:
         timestamps, words = np.require(created_at, requirements=["A"]), as_words(ids)
+        if add and len(timestamps) >= FEW:
+            arrived = self._arrive(timestamps, words)
+            if arrived is not None:
+                return arrived
         places = rows_in_order(timestamps, words)
         count = len(places) if len(places) else len(timestamps)
         changes = self._write(timestamps, words, np.full(count, add, np.uint8), places)
         return changes.added if add else changes.removed
 
-    def _write(self, created_at: Timestamps, words: Words, add: _Flags, places: Words) -> Changes:
+    def _write(self, created_at: Timestamps, words: Words, add: Flags, places: Words) -> Changes:
         """Change what items say, each there once; all of it, or nothing where an error comes.
 
         They are sorted as they lie, or in the order of the rows `places` if there are any; flags are sorted.
@@ -276,76 +266,65 @@ class LiveIndex(Windowed):
         if not len(add):
             return Changes(0, 0)
         with self._writing:
-            if len(add) <= SMALL_WRITE:
-                with self._changing:
-                    return self._change(self._version, self._clock, created_at, words, add, places)
-            with self._changing:  # nothing is the writer's own now: snapshots may be taken all the while
-                self._clock += 1
-                clock = self._clock
-            return self._change(self._version, clock, created_at, words, add, places)
+            version = self._settle()
+            try:
+                if len(add) <= SMALL_WRITE:
+                    with self._changing:
+                        return self._change(version, self._clock, created_at, words, add, places)
+                with self._changing:  # nothing is the writer's own now: snapshots may be taken all the while
+                    self._clock += 1
+                    clock = self._clock
+                return self._change(version, clock, created_at, words, add, places)
+            finally:
+                self._batch_at = self._clock if len(add) >= FEW and add.all() else 0
 
     def _change(
-        self, version: Version, clock: int, created_at: Timestamps, words: Words, add: _Flags, places: Words
+        self, version: Version, clock: int, created_at: Timestamps, words: Words, add: Flags, places: Words
     ) -> Changes:
-        table, rows, size = version.table, version.rows, version.size
         first = int(places[0]) if len(places) else 0
-        if add.all() and kernels.plans.follows(table, rows, size, created_at, words, first):
-            return self._append(version, clock, created_at, words, places)
+        if add.all() and kernels.plans.follows(version.table, version.rows, version.size, created_at, words, first):
+            self._publish(appended(version, clock, created_at, words, places))
+            return Changes(self._contents.size - version.size, 0)
         if len(places):
             created_at, words = gathered(created_at, words, places)
-        if rows:
-            return self._edit(version, clock, created_at, words, add)
+        if add.all() and is_cheaper_anew(version, created_at):
+            self._publish(made_anew(version, clock, Columns(created_at, words)))
+            return Changes(self._contents.size - version.size, 0)
+        if version.rows:
+            return edit(version, clock, created_at, words, add, self._publish)
         created_at, words = created_at[add != 0], words[add != 0]
         if not len(created_at):
             return Changes(0, 0)
-        return self._append(version, clock, created_at, words, AS_THEY_LIE)
+        self._publish(appended(version, clock, created_at, words, AS_THEY_LIE))
+        return Changes(len(created_at), 0)
 
-    def _append(self, version: Version, clock: int, created_at: Timestamps, words: Words, places: Words) -> Changes:
-        """Add items that follow the last."""
-        blocks, table, rows, size, stamp = version
-        added, capacity = len(places) if len(places) else len(created_at), kernels.blocks.CAPACITY
-        room = capacity - (size - int(table[rows - 1, kernels.blocks.START])) if rows else 0
-        fresh = _fresh(-(-max(added - room, 0) // capacity))
-        if fresh:
-            if stamp != clock:
-                blocks = blocks[:rows]
-            if stamp != clock or len(table) < rows + len(fresh):
-                table = np.empty(((rows + len(fresh)) * 5 // 4 + 16, kernels.blocks.TABLE_WORDS), np.uint64)
-                table[:rows] = version.table[:rows]
-            del blocks[rows:]  # there are more only if a write was broken off
-            blocks += fresh
-            stamp = clock
-        kernels.edits.append(table, rows, size, clock, created_at, words, places, _addresses(fresh))
-        self._version = Version(blocks, table, rows + len(fresh), size + added, stamp)
-        return Changes(added, 0)
+    def _arrive(self, created_at: Timestamps, words: Words) -> int | None:
+        """Add items without sorting them, where that is likely to be worth it; else None, and nothing is added."""
+        with self._writing:
+            arrivals = self._arrivals
+            if arrivals is None or not arrivals.has_room(len(created_at)):
+                version = self._settle()
+                if self._batch_at != self._clock:  # the last write was read, or of another kind: as this may be
+                    return None
+                if len(created_at) >= min(version.size, LIMIT) or scatter(version, created_at) <= NEAR:
+                    return None
+                arrivals = Arrivals(version, len(created_at))
+            self._arrivals = None  # those that an interrupt breaks off are not gone on with
+            added = arrivals.enter(created_at, words)
+            with self._changing:
+                self._clock += 1
+                self._contents, self._arrivals = arrivals.unsorted(self._clock), arrivals
+                self._batch_at = self._clock
+            return added
 
-    def _edit(self, version: Version, clock: int, created_at: Timestamps, words: Words, add: _Flags) -> Changes:
-        """Add and remove items anywhere."""
-        plans, m = kernels.plans, len(created_at)
-        old = version.table, version.rows, version.size
-        changes = np.empty((m, plans.CHANGE_WORDS), np.int64)
-        groups = np.empty((m, plans.GROUP_WORDS), np.int64)
-        found = np.empty(plans.FOUND_WORDS, np.int64)
-        plans.plan(*old, clock, created_at, words, add, changes, groups, found)
-        added, removed, count, new, rows, reshaped = found.tolist()
-        if not count:
-            return Changes(0, 0)
-        fresh = _fresh(new)
-        table, blocks = version.table, version.blocks
-        if reshaped or version.stamp != clock:
-            table = np.empty((rows * 9 // 8 + 16, kernels.blocks.TABLE_WORDS), np.uint64)
-        if fresh or table is not version.table:
-            blocks = _spliced(blocks, version.rows, groups[:count], fresh)
-        changed = Version(blocks, table, rows, version.size + added - removed, clock)
-        done = np.zeros(1, np.int64)
-        try:
-            kernels.edits.edit(
-                *(*old, clock, created_at, words, add, changes, groups, count, _addresses(fresh), table, done)
-            )
-        finally:  # also where an interrupt comes when blocks are changed already
-            if done[0]:
-                self._version = changed
-        return Changes(added, removed)
+    def _settle(self) -> Version:
+        """What there is, for a writer to change; of arrivals that is the end."""
+        version = self._contents.settled()
+        self._contents, self._arrivals = version, None
+        return version
+
+    def _publish(self, version: Version) -> None:
+        self._contents = version
 
 
 def _item(created_at: Any, item_id: bytes | str) -> tuple[int, Words]:
@@ -356,7 +335,7 @@ def _item(created_at: Any, item_id: bytes | str) -> tuple[int, Words]:
     return int(timestamps[0]), as_words(ids)[0]
 
 
-def _last_of_each(created_at: Timestamps, words: Words, add: _Flags) -> tuple[Timestamps, Words, _Flags]:
+def _last_of_each(created_at: Timestamps, words: Words, add: Flags) -> tuple[Timestamps, Words, Flags]:
     """The items sorted, each of them once, with the last of its flags."""
     swapped = words.byteswap()
     order = np.lexsort((swapped[:, 3], swapped[:, 2], swapped[:, 1], swapped[:, 0], created_at))  # stable
@@ -364,30 +343,3 @@ def _last_of_each(created_at: Timestamps, words: Words, add: _Flags) -> tuple[Ti
     last = np.ones(len(order), np.bool_)
     last[:-1] = (created_at[1:] != created_at[:-1]) | (words[1:] != words[:-1]).any(axis=1)
     return created_at[last], words[last], add[order][last]
-
-
-def _fresh(count: int) -> list[Words]:
-    return [np.empty(kernels.blocks.BLOCK_WORDS, np.uint64) for _ in range(count)]
-
-
-def _addresses(blocks: list[Words]) -> Indices:
-    if not blocks:
-        return _NO_ADDRESSES
-    # NumPy's own ways to an address make a dict or an object for each: five times as long as this, or as a block takes.
-    memory: Any = blocks
-    start_of = map(ctypes.addressof, map(ctypes.c_char.from_buffer, memory))
-    return np.fromiter(start_of, np.int64, len(blocks))
-
-
-def _spliced(blocks: list[Words], rows: int, groups: Indices, fresh: list[Words]) -> list[Words]:
-    """A new list of the first `rows` blocks, in which the fresh ones stand for those of their groups."""
-    splices = np.empty((len(groups), kernels.plans.SPLICE_WORDS), np.int64)
-    count = kernels.plans.splices(groups, len(groups), splices)
-    kept: list[Words] = []
-    at = 0
-    for first, last, start, stop in splices[:count].tolist():
-        kept += blocks[at:first]
-        kept += fresh[start:stop]
-        at = last
-    kept += blocks[at:rows]
-    return kept

@@ -5,8 +5,8 @@ A snapshot is made of what the index has at that time, without a copy; whoever w
 
 from __future__ import annotations
 
-from functools import cached_property, partial
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,26 @@ class Version(NamedTuple):
     size: int
     stamp: int
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the blocks and of the table."""
+        return 8 * self.rows * kernels.blocks.BLOCK_WORDS + self.table.nbytes
+
+    def settled(self) -> Version:
+        """The version itself: its items are sorted."""
+        return self
+
+
+class Contents(Protocol):
+    """A version, or what can be made into one: see `negvec.storage.arrivals.Unsorted`."""
+
+    @property
+    def size(self) -> int:
+        """How many items it has."""
+
+    def settled(self) -> Version:
+        """The version that has them."""
+
 
 class Snapshot(Windowed):
     """An immutable storage (`negvec.Storage`): what a `LiveIndex` held when its `snapshot()` was called.
@@ -51,9 +71,10 @@ class Snapshot(Windowed):
     other snapshots do not use as well is freed with the last reference to it.
     """
 
-    def __init__(self, version: Version) -> None:
-        self._blocks = version.blocks  # what keeps the memory alive at which the table points
-        self._table, self._rows, self._size = version.table, version.rows, version.size
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._size = contents.size
+        self._index: tuple[Words, Indices, npt.NDArray[np.uint32]] | None = None
 
     def __len__(self) -> int:
         return self._size
@@ -64,7 +85,7 @@ class Snapshot(Windowed):
     @property
     def nbytes(self) -> int:
         """Bytes of memory that the items take, with their sums; most are shared with the index and its snapshots."""
-        return 8 * self._rows * (kernels.blocks.BLOCK_WORDS + kernels.blocks.TABLE_WORDS)
+        return 8 * self._version.rows * (kernels.blocks.BLOCK_WORDS + kernels.blocks.TABLE_WORDS)
 
     @property
     def created_at(self) -> Timestamps:
@@ -108,7 +129,8 @@ class Snapshot(Windowed):
         """
         timestamps, words = as_bounds(created_at, ids)
         out = np.empty(len(timestamps), np.int64)
-        kernels.blocks.lower_bounds(self._table, self._rows, self._size, timestamps, words, out)
+        version = self._version
+        kernels.blocks.lower_bounds(version.table, version.rows, version.size, timestamps, words, out)
         return out
 
     def minimal_bounds(self, index: Any) -> Bounds:
@@ -154,12 +176,25 @@ class Snapshot(Windowed):
 
     # ---- columns
 
-    @cached_property
+    @property
+    def _version(self) -> Version:
+        """What keeps the memory alive at which its table points; sorted, if it is not yet, for all who have it."""
+        self._contents = version = self._contents.settled()
+        return version
+
+    @property
     def _indexed(self) -> tuple[Words, Indices, npt.NDArray[np.uint32]]:
-        """The table, and what finds an item's row in it; made when first asked for, 10 us a million items."""
-        starts, guide = np.empty(self._rows + 1, np.int64), np.empty(self._size // kernels.blocks.HALF + 1, np.uint32)
-        kernels.blocks.index_rows(self._table, self._rows, self._size, starts, guide)
-        return self._table, starts, guide
+        """The table, and what finds an item's row in it; made when first asked for, 10 us a million items.
+
+        (Not a `functools.cached_property`: up to Python 3.11 that is made under one lock for all snapshots, and a
+        thread that sorts the items of one may be in need of another's.)
+        """
+        if self._index is None:
+            _, table, rows, size, _ = self._version
+            starts, guide = np.empty(rows + 1, np.int64), np.empty(size // kernels.blocks.HALF + 1, np.uint32)
+            kernels.blocks.index_rows(table, rows, size, starts, guide)
+            self._index = table, starts, guide
+        return self._index
 
     def _all(self) -> tuple[Indices, Indices]:
         return np.zeros(1, np.int64), np.full(1, self._size)
