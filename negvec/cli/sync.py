@@ -29,7 +29,11 @@ COMPLETE, DIFFERENT = 0, 1  # exit status
     show_default=True,
     help="Fetch what the store lacks, send what the relay lacks, both, or only count.",
 )
-@click.option("--dry-run", is_flag=True, help="Move nothing; print the ids, + for those to fetch, - for those to send.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Move nothing, whatever --direction says; print the ids, + for those to fetch, - for those to send.",
+)
 @click.option(
     "--frame-size-limit",
     type=int,
@@ -37,7 +41,14 @@ COMPLETE, DIFFERENT = 0, 1  # exit status
     help="Bytes of the largest message to send, before hex: 0 for no limit, else 4096 or more. By default 60,000, or "
     "what the relay says that it takes.",
 )
-@click.option("--idle", type=float, default=30.0, show_default=True, help="Seconds of silence until it is given up.")
+@click.option(
+    "--idle",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    default=30.0,
+    show_default=True,
+    help="Silence of the relay until it is given up.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, of counts; no ids.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def sync(
