@@ -88,7 +88,7 @@ def sync(
     store = EventStore(path)
     moving = "none" if dry_run else direction
     try:
-        with _bar(not (quiet or as_json)) as progress:
+        with _bar(not (quiet or as_json), moving) as progress:
             options = {"frame_size_limit": frame_size_limit, "idle_seconds": idle, "progress": progress}
             report = asyncio.run(run(url, store, asked, direction=moving, **options))
     except SyncError as error:
@@ -139,8 +139,9 @@ def _told(report: Report) -> str:
 class _bar:
     """A progress bar, where somebody looks on."""
 
-    def __init__(self, show: bool) -> None:
+    def __init__(self, show: bool, direction: str) -> None:
         self._show = show and sys.stderr.isatty()
+        self._down, self._up = direction in ("down", "both"), direction in ("up", "both")
         self._bar: Any = None
 
     def __enter__(self) -> Any:
@@ -157,7 +158,7 @@ class _bar:
 
     def _advance(self, report: Report) -> None:
         done = report.downloaded + report.uploaded
-        self._bar.total = len(report.need) + len(report.have)
+        self._bar.total = self._down * len(report.need) + self._up * len(report.have)  # what is to be moved
         self._bar.set_postfix_str(
             f"{report.rounds} rounds, {report.bytes_up + report.bytes_down:,} bytes, "
             f"have {len(report.have):,}, need {len(report.need):,}",

@@ -79,6 +79,7 @@ def test_a_fault_of_its_own_is_trouble_and_not_different(
         ('sync ws://127.0.0.1:9 --store {0}/a.db --filter {{"limit":3}}', 1, "a set has no limit"),
         ("sync http://127.0.0.1:9 --store {0}/a.db", 1, "http://127.0.0.1:9: a relay's URL begins with ws://"),
         ("sync ws://127.0.0.1:9 --store {0}/a.db --idle 0", 3, "Invalid value for '--idle': "),
+        ("relay --store {0}/a.db --host 999.1.1.1 --port 0", 1, "Invalid value for '--host': 999.1.1.1: "),
         ("nonsense", 3, "No such command 'nonsense'."),
         ("reconsile a b", 3, "No such command 'reconsile'. (Did you mean 'reconcile'?)"),
     ],
