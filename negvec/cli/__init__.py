@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import logging
 import sys
@@ -29,6 +30,7 @@ COMMANDS = {
 
 
 _NAMES = {"import": "import_events", "export": "export_events"}  # since import is Python's word
+_NO_ARGUMENTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # click 8.1 shows the help by itself
 
 
 class _LazyGroup(click.Group):
@@ -43,6 +45,15 @@ class _LazyGroup(click.Group):
         name = _NAMES.get(cmd_name, cmd_name)
         command: click.Command = getattr(importlib.import_module(f"negvec.cli.{name}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, but that a name mistyped is told what may be meant."""
+        near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if args[0] not in COMMANDS and near:
+            ctx.fail(f"No such command {args[0]!r}. (Did you mean {near[0]!r}?)")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -70,7 +81,7 @@ def cli(verbose: int) -> None:
     """
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(level=level, format="negvec: %(message)s", stream=sys.stderr)
-    for noisy in ("numba", "asyncio"):
+    for noisy in ("numba", "asyncio", "filelock", *(["websockets"] if verbose < 2 else [])):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
@@ -83,6 +94,9 @@ def main() -> None:
         status = TROUBLE if stop.code else 0
     except click.exceptions.Exit as stop:
         status = stop.exit_code
+    except _NO_ARGUMENTS as error:
+        click.echo(error.format_message(), err=True)  # the help
+        status = TROUBLE
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(error.ctx.get_usage(), err=True)

@@ -30,6 +30,7 @@ Progress: TypeAlias = Callable[[int, int | None, int], None]
 """Called with bytes read from the file, bytes in it (None for a pipe), and items so far."""
 
 BOM = b"\xef\xbb\xbf"
+SQLITE = b"SQLite format 3\0"
 
 # How many lines are looked at to tell JSON lines from CSV.
 _LINES_SNIFFED = 100
@@ -88,6 +89,9 @@ def read_items(path: str | os.PathLike[str], *, skip_bad: bool = False, progress
     with open_source(path) as source:
         if source.head.startswith(MAGIC):
             raise FileError(source.name, "is a sealed storage: give its path, it can't come through a pipe")
+        if source.head.startswith(SQLITE):
+            advice = f"negvec export --store {source.name} -o events.jsonl writes the events of a store"
+            raise FileError(source.name, f"is an SQLite database: {advice}")
         if is_arrays(source):
             items = FileItems(*read_arrays(source, skip_bad=skip_bad), source.name)
             if progress:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from negvec import kernels
 from negvec.cli.files import BOM, Progress
 from negvec.cli.missing import missing
 from negvec.cli.progress import reading
@@ -72,10 +73,12 @@ def import_events(file: str, path: str, skip_bad: bool, as_json: bool, quiet: bo
 
     try:
         from negvec.relay import EventStore
+        from negvec.relay.store import KERNELS
     except ImportError as error:
         raise missing("a store", error) from None
-    started = time.perf_counter()
     with open_source(file) as source:  # before the store is made
+        kernels.load(KERNELS)  # what that compiles, the first time, is no part of the speed that is told
+        started = time.perf_counter()
         store = EventStore(path)
         try:
             with reading(file, not (quiet or as_json)) as progress:

@@ -7,4 +7,6 @@ import click
 
 def missing(what: str, error: ImportError) -> click.UsageError:
     """The error of a command that can't do without the extra `relay`: what needs it, and how it comes."""
-    return click.UsageError(f"{what} needs packages that are not here ({error.name}): pip install 'negvec[relay]'")
+    return click.UsageError(
+        f"{what} needs packages that are not here ({error.name}): pip install 'negvec[relay]' (in a clone: '.[relay]')"
+    )

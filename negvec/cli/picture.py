@@ -61,7 +61,7 @@ def drawing(path: str, others: list[str | None]) -> Callable[[Trace], None]:
         from negvec.plot.style import style
     except ImportError:
         raise click.UsageError(
-            "--plot draws with matplotlib, which is not installed: pip install 'negvec[plot]'"
+            "--plot draws with matplotlib, which is not installed: pip install 'negvec[plot]' (in a clone: '.[plot]')"
         ) from None
 
     def draw(trace: Trace) -> None:

@@ -263,7 +263,8 @@ def _profiler() -> Any:
         import pyinstrument
     except ImportError:
         raise click.UsageError(
-            "--html draws with pyinstrument, which is not installed: pip install 'negvec[profile]'"
+            "--html draws with pyinstrument, which is not installed: "
+            "pip install 'negvec[profile]' (in a clone: '.[profile]')"
         ) from None
     return pyinstrument.Profiler(interval=FLAME_INTERVAL)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
+import socket
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
@@ -99,7 +100,10 @@ def relay(
         finally:
             store.close()
 
-    _run(run())
+    try:
+        _run(run())
+    except socket.gaierror as error:  # which does not say of what
+        raise click.BadParameter(f"{host}: {error.strerror}", param_hint="'--host'") from None
     return 0
 
 

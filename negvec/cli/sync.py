@@ -29,7 +29,11 @@ COMPLETE, DIFFERENT = 0, 1  # exit status
     show_default=True,
     help="Fetch what the store lacks, send what the relay lacks, both, or only count.",
 )
-@click.option("--dry-run", is_flag=True, help="Move nothing; print the ids, + for those to fetch, - for those to send.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Move nothing, whatever --direction says; print the ids, + for those to fetch, - for those to send.",
+)
 @click.option(
     "--frame-size-limit",
     type=int,
@@ -37,7 +41,14 @@ COMPLETE, DIFFERENT = 0, 1  # exit status
     help="Bytes of the largest message to send, before hex: 0 for no limit, else 4096 or more. By default 60,000, or "
     "what the relay says that it takes.",
 )
-@click.option("--idle", type=float, default=30.0, show_default=True, help="Seconds of silence until it is given up.")
+@click.option(
+    "--idle",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    default=30.0,
+    show_default=True,
+    help="Silence of the relay until it is given up.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, of counts; no ids.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def sync(
@@ -77,7 +88,7 @@ def sync(
     store = EventStore(path)
     moving = "none" if dry_run else direction
     try:
-        with _bar(not (quiet or as_json)) as progress:
+        with _bar(not (quiet or as_json), moving) as progress:
             options = {"frame_size_limit": frame_size_limit, "idle_seconds": idle, "progress": progress}
             report = asyncio.run(run(url, store, asked, direction=moving, **options))
     except SyncError as error:
@@ -128,8 +139,9 @@ def _told(report: Report) -> str:
 class _bar:
     """A progress bar, where somebody looks on."""
 
-    def __init__(self, show: bool) -> None:
+    def __init__(self, show: bool, direction: str) -> None:
         self._show = show and sys.stderr.isatty()
+        self._down, self._up = direction in ("down", "both"), direction in ("up", "both")
         self._bar: Any = None
 
     def __enter__(self) -> Any:
@@ -146,7 +158,7 @@ class _bar:
 
     def _advance(self, report: Report) -> None:
         done = report.downloaded + report.uploaded
-        self._bar.total = len(report.need) + len(report.have)
+        self._bar.total = self._down * len(report.need) + self._up * len(report.have)  # what is to be moved
         self._bar.set_postfix_str(
             f"{report.rounds} rounds, {report.bytes_up + report.bytes_down:,} bytes, "
             f"have {len(report.have):,}, need {len(report.need):,}",

@@ -24,7 +24,7 @@ def verify(files: tuple[str, ...], quiet: bool) -> int:
       negvec verify events.negvec
       negvec verify --quiet *.negvec && echo all are sound
 
-    Exit status: 0 all are sound, 1 one is damaged or no such file, 2 trouble.
+    Exit status: 0 all are sound, 1 one is damaged, or not of `negvec index`, 2 trouble.
     """
     status = 0
     for path in files:

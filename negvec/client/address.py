@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from websockets.asyncio.client import connect
 
 LARGEST_MESSAGE = 64 << 20  # bytes that the relay may send at once
+CLOSE_SECONDS = 1.0  # until a relay that is still sending is left: all that was wanted of it has come, or never will
 
 
 def connecting(url: str, seconds: float | None = 10.0) -> connect:
@@ -18,7 +19,9 @@ def connecting(url: str, seconds: float | None = 10.0) -> connect:
     takes 0.1 ms.
     """
     proxy: Literal[True] | None = None if of_this_machine(url) else True
-    return connect(url, max_size=LARGEST_MESSAGE, compression=None, proxy=proxy, open_timeout=seconds)
+    return connect(
+        url, max_size=LARGEST_MESSAGE, compression=None, proxy=proxy, open_timeout=seconds, close_timeout=CLOSE_SECONDS
+    )
 
 
 def of_this_machine(url: str) -> bool:

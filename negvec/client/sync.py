@@ -118,10 +118,17 @@ async def sync(
                 await run.close()
             run.report.seconds = time.perf_counter() - started
     except (OSError, InvalidURI, InvalidHandshake, TimeoutError) as error:
-        raise SyncError(f"{url}: {error or type(error).__name__}") from error
+        raise SyncError(f"{url}: {_told(url, error)}") from error
     except ConnectionClosed as error:
         raise SyncError(f"{url}: the relay ended the connection: {error}") from error
     return run.report
+
+
+def _told(url: str, error: Exception) -> str:
+    """Why there is no connection; what a TLS handshake ends with where nobody speaks TLS has no words of its own."""
+    told = str(error) or type(error).__name__
+    broken_off = isinstance(error, (EOFError, ConnectionError)) and not isinstance(error, ConnectionRefusedError)
+    return f"{told}: no TLS there, as it seems; is it ws://?" if broken_off and url.startswith("wss://") else told
 
 
 class _Sync:

@@ -73,7 +73,7 @@ def parse(given: Any, most_values: int = 10_000) -> Filter:
                 raise InvalidFilter(f"invalid: {name} is an array of strings")
             tags[name[1]] = frozenset(value)
         elif name not in ("ids", "authors", "kinds", "since", "until", "limit"):
-            raise InvalidFilter(f"unsupported: this relay does not know the filter attribute {name[:40]!r}")
+            raise InvalidFilter(f"unsupported: unknown filter attribute {name[:40]!r}")
     kinds = given.get("kinds")
     if kinds is not None and (
         not isinstance(kinds, list) or not all(type(kind) is int and 0 <= kind <= LARGEST_KIND for kind in kinds)

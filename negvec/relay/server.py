@@ -29,7 +29,7 @@ from negvec.relay.ingest import Ingest
 from negvec.relay.metrics import Metrics
 from negvec.relay.policy import Policy
 from negvec.relay.settings import Settings
-from negvec.relay.store import EventStore
+from negvec.relay.store import KERNELS, EventStore
 
 logger = logging.getLogger("negvec.relay")
 
@@ -159,7 +159,7 @@ async def serve(
     ------
     Relay
     """
-    await asyncio.to_thread(kernels.load, (*kernels.ROUND, "blocks", "hex"))  # no first client waits for a compiler
+    await asyncio.to_thread(kernels.load, (*kernels.ROUND, *KERNELS, "hex"))  # no first client waits for a compiler
     relay = Relay(store, settings or Settings(), policy or Policy())
     factory = ServerPerMessageDeflateFactory if relay.settings.compress_negentropy else SparingDeflateFactory
     server: Server = await serve_websockets(

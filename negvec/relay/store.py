@@ -47,6 +47,7 @@ CREATE TABLE deleted_addresses(pubkey BLOB, kind INTEGER, address TEXT, until IN
 """
 
 KEY_SIZE = 40  # bytes
+KERNELS = ("blocks", "edits", "order", "plans", "single", "sums")  # what a write to its live indexes needs
 _STEPS = 10_000  # of SQLite's machine, half a millisecond or so, after which a query looks at the clock
 _PAGE = 500  # keys looked up at once
 _JOINED = 20_000_000  # keys that one blob holds: SQLite's limit is a gigabyte

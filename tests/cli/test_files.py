@@ -286,6 +286,12 @@ def test_progress_is_told_once_a_block(make: Callable[[Pairs], bytes], tmp_path:
     assert len(calls) > 2 or make is npy
 
 
+def test_the_store_of_a_relay_is_refused_with_what_helps(tmp_path: Path) -> None:
+    path = saved(tmp_path, b"SQLite format 3\0" + bytes(84), "events.db")
+    with pytest.raises(FileError, match=rf"{path}: is an SQLite database: negvec export --store {path} -o "):
+        read_items(path)
+
+
 def test_a_missing_file_and_a_directory(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"nowhere: No such file or directory$"):
         read_items(tmp_path / "nowhere")

@@ -78,7 +78,10 @@ def test_a_fault_of_its_own_is_trouble_and_not_different(
         ("sync ws://127.0.0.1:9 --store {0}/a/b.db", 1, "{0}/a/b.db: there is no folder {0}/a; make it first"),
         ('sync ws://127.0.0.1:9 --store {0}/a.db --filter {{"limit":3}}', 1, "a set has no limit"),
         ("sync http://127.0.0.1:9 --store {0}/a.db", 1, "http://127.0.0.1:9: a relay's URL begins with ws://"),
+        ("sync ws://127.0.0.1:9 --store {0}/a.db --idle 0", 3, "Invalid value for '--idle': "),
+        ("relay --store {0}/a.db --host 999.1.1.1 --port 0", 1, "Invalid value for '--host': 999.1.1.1: "),
         ("nonsense", 3, "No such command 'nonsense'."),
+        ("reconsile a b", 3, "No such command 'reconsile'. (Did you mean 'reconcile'?)"),
     ],
 )
 def test_what_goes_wrong_is_told_in_one_way(
@@ -89,6 +92,13 @@ def test_what_goes_wrong_is_told_in_one_way(
     told = capsys.readouterr().err.splitlines()
     assert told[-1].startswith(f"negvec: {last.format(tmp_path)}")
     assert len(told) >= lines
+
+
+def test_without_a_command_the_help_is_shown_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status_of_main(monkeypatch) == TROUBLE
+    assert capsys.readouterr().err.startswith("Usage: ")  # no "negvec: " before it
 
 
 def test_an_interrupt_is_told_in_a_line(

@@ -7,6 +7,8 @@ import json
 import random
 import signal
 import socket
+import subprocess
+import sys
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -412,6 +414,36 @@ async def test_a_hundred_connections_reconcile_while_events_stream_in(tmp_path: 
         stop.set()
         assert min(sizes) >= 500
         assert max(sizes) <= await streaming
+
+
+COMPILED_LATE = """
+import asyncio, json, sys
+from websockets.asyncio.client import connect
+from negvec.relay import EventStore, serve
+
+def kernels():
+    return {name for name in sys.modules if name.startswith("negvec.kernels.")}
+
+async def main():
+    store = EventStore(sys.argv[1])
+    async with serve(store, port=0) as relay, connect(relay.url) as client:
+        before = kernels()
+        frames = [["EVENT", event] for event in json.loads(sys.argv[2])]
+        for frame in (*frames, ["NEG-OPEN", "n", {}, "6100000200"]):
+            await client.send(json.dumps(frame))
+            print(await client.recv(), file=sys.stderr)
+    store.close()
+    print(len(store), sorted(kernels() - before))
+
+asyncio.run(main())
+"""
+
+
+def test_no_first_client_waits_for_a_compiler(tmp_path: Path) -> None:
+    events = [signed(3), signed(1), signed(2), signed(3, 0), signed(4, 0), signed(5, 5, [["e", signed(1)["id"]]])]
+    command = [sys.executable, "-c", COMPILED_LATE, str(tmp_path / "a.db"), json.dumps(events)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "4 []\n", done.stderr
 
 
 def test_what_got_its_ok_is_there_after_kill_9(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import orjson
 import pytest
 from websockets.asyncio.server import ServerConnection
 from websockets.asyncio.server import serve as serve_websockets
+from websockets.exceptions import ConnectionClosed
 
 import negvec
 from negvec.client import Report, SyncError, sync
@@ -253,6 +256,39 @@ async def test_no_connection_is_an_error_that_names_the_relay(tmp_path: Path) ->
     for url in ("ws://127.0.0.1:9", "http://127.0.0.1:9", "nonsense"):
         with pytest.raises(SyncError, match=url):
             await sync(url, store, idle_seconds=2.0)
+    store.close()
+
+
+@asynchronous
+async def test_where_nobody_speaks_tls_the_error_says_so(tmp_path: Path) -> None:
+    store = EventStore(tmp_path / "a.db")
+    server = await asyncio.start_server(lambda _, writer: writer.transport.abort(), "127.0.0.1", 0)
+    url = f"wss://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with pytest.raises(SyncError, match=rf"{url}: .+: no TLS there, as it seems; is it ws://\?"):
+        await sync(url, store, idle_seconds=5.0)
+    server.close()
+    store.close()
+
+
+@asynchronous
+async def test_a_sync_broken_off_does_not_wait_for_a_relay_that_goes_on_sending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def chatter(socket: ServerConnection) -> None:
+        with suppress(ConnectionClosed):
+            while True:
+                await socket.send(b'["NOTICE","' + b"a" * 10_000 + b'"]', text=True)
+
+    monkeypatch.setattr("negvec.client.address.CLOSE_SECONDS", 0.1)
+    store = EventStore(tmp_path / "a.db")
+    async with serve_websockets(chatter, "127.0.0.1", 0) as server:
+        url = f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        task = asyncio.create_task(sync(url, store))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        started = time.monotonic()
+        await asyncio.gather(task, return_exceptions=True)
+        assert time.monotonic() - started < 5
     store.close()
 
 
