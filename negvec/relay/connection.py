@@ -135,7 +135,7 @@ class Connection:
             await self._outgoing.put(notice("ERROR: bad msg: EVENT has an event"))
             return
         given = rest[0]
-        named = str(given.get("id", ""))[:64]
+        named = given["id"][:64] if isinstance(given.get("id"), str) else ""
         settings = self._relay.settings
         if isinstance(given.get("tags"), list) and len(given["tags"]) > settings.max_event_tags:
             await self._say("OK", named, False, f"invalid: more than {settings.max_event_tags} tags")
