@@ -246,7 +246,7 @@ class Connection:
         try:
             with store.query_limit(self._relay.settings.query_seconds):
                 return store.storage(asked, most)
-        except (sqlite3.Error, RuntimeError, QueryTimeout) as error:
+        except (sqlite3.Error, QueryTimeout) as error:
             raise Refused(self._reason_of(error)) from error
 
     def _negotiable(self, given: dict[str, Any]) -> Filter:
