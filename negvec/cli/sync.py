@@ -37,7 +37,13 @@ COMPLETE, DIFFERENT = 0, 1  # exit status
     help="Bytes of the largest message to send, before hex: 0 for no limit, else 4096 or more. By default 60,000, or "
     "what the relay says that it takes.",
 )
-@click.option("--idle", type=float, default=30.0, show_default=True, help="Seconds of silence until it is given up.")
+@click.option(
+    "--idle",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Seconds of silence until it is given up.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, of counts; no ids.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def sync(
