@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -31,7 +34,10 @@ class Information:
     async def limits(self) -> dict[str, Any]:
         """The limits, as far as there are any."""
         if self._limits is None:
-            self._limits = await asyncio.to_thread(_stated_limits, self._url)
+            try:
+                self._limits = await asyncio.wait_for(_in_daemon(_stated_limits, self._url), _SECONDS)
+            except TimeoutError:
+                self._limits = {}
         return self._limits
 
     async def frame_size(self) -> int:
@@ -45,6 +51,24 @@ class Information:
         """Events that it gives at once, if it says so."""
         most = (await self.limits()).get("max_limit")
         return most if type(most) is int else None
+
+
+async def _in_daemon(ask: Callable[[str], dict[str, Any]], url: str) -> dict[str, Any]:
+    """What `ask` gives, in a thread that nobody has to wait for: a relay may send its document byte by byte."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[dict[str, Any]] = loop.create_future()
+
+    def tell(limits: dict[str, Any]) -> None:
+        if not answer.done():
+            answer.set_result(limits)
+
+    def run() -> None:
+        limits = ask(url)
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(tell, limits)
+
+    threading.Thread(target=run, daemon=True, name="negvec-nip11").start()
+    return await answer
 
 
 def _stated_limits(url: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 from websockets.asyncio.client import ClientConnection
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidProxy, InvalidURI
 
 from negvec.client.address import connecting
 from negvec.client.information import Information
@@ -24,7 +24,7 @@ from negvec.client.report import Report
 from negvec.client.transfer import Downloads, Uploads
 from negvec.client.windows import EVERYTHING, Window, cut
 from negvec.nip77 import ClientSession, Refusal
-from negvec.nip77.client import DEFAULT_FRAME_SIZE
+from negvec.nip77.client import DEFAULT_FRAME_SIZE, legible
 from negvec.protocol import AdaptivePolicy
 from negvec.relay import filters
 from negvec.relay.filters import Filter
@@ -39,6 +39,7 @@ MOST_WINDOWS = 4096  # of one sync; a relay that finds every one too large is no
 PAGE = 500  # events of a REQ where there is no negentropy
 MOST_PAGES = 100_000  # of a window: fifty million events
 MOST_PAGE = 32_000  # of a single second; relays give less
+MOST_PAGE_BYTES = 256 << 20  # of one answer, which is held until its end
 
 Progress = Callable[[Report], None]
 
@@ -117,7 +118,7 @@ async def sync(
             finally:
                 await run.close()
             run.report.seconds = time.perf_counter() - started
-    except (OSError, InvalidURI, InvalidHandshake, TimeoutError) as error:
+    except (OSError, InvalidURI, InvalidProxy, InvalidHandshake, TimeoutError) as error:
         raise SyncError(f"{url}: {_told(url, error)}") from error
     except ConnectionClosed as error:
         raise SyncError(f"{url}: the relay ended the connection: {error}") from error
@@ -149,11 +150,13 @@ class _Sync:
         self._direction, self._frame_size, self._idle_seconds = direction, frame_size, idle_seconds
         self._progress = progress
         self.report = Report()
-        self._downloads = Downloads(store, self.report, self._send)
+        self._downloads = Downloads(store, asked, self.report, self._send)
         self._uploads = Uploads(store, self.report, self._send)
         self._session: ClientSession | None = None
         self._page: list[dict[str, Any]] | None = None
         self._page_name = ""
+        self._page_bytes = 0
+        self._page_closed: str | None = None  # the relay's words, where it would not give the page
         self._needed: set[bytes] = set()
         self._had: set[bytes] = set()
         self._heard = time.monotonic()
@@ -201,8 +204,8 @@ class _Sync:
                 continue
             label, *rest = elements
             if label in ("EVENT", "EOSE", "CLOSED") and self._page is not None and rest[:1] == [self._page_name]:
-                self._hear_page(label, rest)
-            elif label in ("EVENT", "EOSE", "CLOSED") and rest[:1] and str(rest[0]).startswith("get"):
+                self._hear_page(label, rest, len(message))
+            elif label in ("EVENT", "EOSE", "CLOSED") and _is_get(rest[:1]):
                 if await self._downloads.hear(label, rest):
                     self._heard = time.monotonic()
                     await self._downloads.ask()
@@ -210,7 +213,7 @@ class _Sync:
                 if self._uploads.hear(rest):
                     self._heard = time.monotonic()
             elif label in ("NOTICE", "CLOSED"):
-                logger.info("the relay says: %s", rest[-1] if rest else "")
+                logger.info("the relay says: %s", legible(rest[-1]) if rest and isinstance(rest[-1], str) else "")
                 await self._hear_session(message)
             self._tell()
 
@@ -264,7 +267,7 @@ class _Sync:
             if refusal is None:
                 continue
             self.report.refusals.append(refusal)
-            logger.info("refused since=%d until=%d kind=%s: %s", *window, refusal.kind, refusal.reason)
+            logger.info("refused since=%d until=%d kind=%s: %s", *window, refusal.kind, legible(refusal.reason))
             if refusal.kind == "size":
                 pieces = cut(window, refusal, self._own(window))
                 if not pieces:
@@ -273,7 +276,7 @@ class _Sync:
             elif refusal.kind == "unsupported":
                 await self._page_through(window)
             else:
-                raise SyncError(f"the relay refuses ({refusal.kind}): {refusal.reason}")
+                raise SyncError(f"the relay refuses ({refusal.kind}): {legible(refusal.reason)}")
         await self._downloads.finish()
         await self._uploads.finish()
         self._tell()
@@ -365,21 +368,33 @@ class _Sync:
     async def _one_page(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
         self._names += 1
         self._page, self._page_name = [], f"page-{self._prefix}-{self._names}"
+        self._page_bytes, self._page_closed = 0, None
         self._turn.clear()
         self._heard = time.monotonic()
         await self._send(orjson.dumps(["REQ", self._page_name, asked]))
         await self._turn.wait()
         events, self._page = self._page, None
+        if self._page_closed is not None:  # that is not the end of the events
+            raise SyncError(f"the relay refuses to be read: {self._page_closed}")
         await self._send(orjson.dumps(["CLOSE", self._page_name]))
         return events
 
-    def _hear_page(self, label: str, rest: list[Any]) -> None:
+    def _hear_page(self, label: str, rest: list[Any], size: int) -> None:
         self._heard = time.monotonic()
         assert self._page is not None
         if label == "EVENT":
+            self._page_bytes += size
+            if self._page_bytes > MOST_PAGE_BYTES:
+                raise SyncError(f"the relay's page does not end, after {MOST_PAGE_BYTES >> 20} MiB")
             self._page += [event for event in rest[1:2] if isinstance(event, dict)]
-        else:
-            self._turn.set()
+            return
+        if label == "CLOSED":
+            self._page_closed = legible(rest[1]) if len(rest) > 1 and isinstance(rest[1], str) else "closed"
+        self._turn.set()
+
+
+def _is_get(names: list[Any]) -> bool:
+    return bool(names) and isinstance(names[0], str) and names[0].startswith("get")
 
 
 def _has_id(event: dict[str, Any]) -> bool:

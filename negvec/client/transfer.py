@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 
 from negvec.client.report import Report
+from negvec.relay.events import Event, InvalidEvent
+from negvec.relay.filters import Filter
 from negvec.relay.ingest import Ingest, storable
 from negvec.relay.store import EventStore, Outcome
 
@@ -21,10 +23,10 @@ Send = Callable[[bytes], Any]
 
 
 class Downloads:
-    """Asks for needed events by their ids, and stores them; each id is asked for once."""
+    """Asks for needed events by their ids, and stores those that the filter is for; each id is asked for once."""
 
-    def __init__(self, store: EventStore, report: Report, send: Send) -> None:
-        self._store, self._report, self._send = store, report, send
+    def __init__(self, store: EventStore, asked: Filter, report: Report, send: Send) -> None:
+        self._store, self._filter, self._report, self._send = store, asked, report, send
         self._ingest: Ingest | None = None  # as soon as there is something to store
         self._asked: set[bytes] = set()
         self._waiting: deque[bytes] = deque()
@@ -74,11 +76,27 @@ class Downloads:
         return True
 
     async def store(self, given: Any) -> None:
-        """Check and store an event."""
-        self._storing += 1
+        """Check and store an event.
+
+        Raises
+        ------
+        OSError
+            The store could not be written, now or before.
+        """
         if self._ingest is None:
             self._ingest = Ingest(self._store, lambda event: None)
-        await self._ingest.submit(given, storable, self._stored)
+        self._check()
+        self._storing += 1
+        await self._ingest.submit(given, self._accept, self._stored)
+
+    def _accept(self, event: Event) -> None:
+        storable(event)
+        if not self._filter.matches(event):  # whatever the relay says, that is not what is synced
+            raise InvalidEvent("invalid: the filter does not ask for this event")
+
+    def _check(self) -> None:
+        if self._ingest is not None and self._ingest.failure is not None:
+            raise self._ingest.failure
 
     def _stored(self, outcome: Outcome) -> None:
         self._storing -= 1
@@ -100,6 +118,7 @@ class Downloads:
             self._changed.clear()
             if not self.idle:
                 await self._changed.wait()
+            self._check()
 
     async def close(self) -> None:
         """Store what has come."""

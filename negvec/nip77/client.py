@@ -74,11 +74,20 @@ COUNTS = re.compile(r"\b([0-9]{1,18})\s*>\s*([0-9]{1,18})\b")  # "(2988225 > 100
 _OF_NEGENTROPY = ("unsupported", "rate")  # what a NOTICE, which names no subscription, may say about this session
 
 
+_LONGEST_REASON = 400  # signs; what is longer is no reason, and would be searched for as long as the relay likes
+
+
+def legible(reason: str) -> str:
+    """A relay's words as they may be shown on a terminal: not too many, and in one line."""
+    cut = reason if len(reason) <= _LONGEST_REASON else reason[:_LONGEST_REASON] + "..."
+    return "".join(sign if sign.isprintable() else " " for sign in cut)
+
+
 def classify(reason: str, cap: int | None = None) -> Refusal:
     """Tell what a relay means by the words in which it refuses a session; `cap` is what it gave as a number."""
-    words = reason.lower()
+    words = legible(reason).lower()
     kind = next((kind for kind, pattern in _KINDS if re.search(pattern, words)), "other")
-    counts = COUNTS.search(reason)
+    counts = COUNTS.search(words)
     if kind == "size" and cap is None and counts is not None:
         cap = int(counts[2])
     return Refusal(kind, reason, cap if kind == "size" else None)

@@ -135,7 +135,7 @@ class Connection:
             await self._outgoing.put(notice("ERROR: bad msg: EVENT has an event"))
             return
         given = rest[0]
-        named = str(given.get("id", ""))[:64]
+        named = given["id"][:64] if isinstance(given.get("id"), str) else ""
         settings = self._relay.settings
         if isinstance(given.get("tags"), list) and len(given["tags"]) > settings.max_event_tags:
             await self._say("OK", named, False, f"invalid: more than {settings.max_event_tags} tags")
@@ -246,7 +246,7 @@ class Connection:
         try:
             with store.query_limit(self._relay.settings.query_seconds):
                 return store.storage(asked, most)
-        except (sqlite3.Error, RuntimeError, QueryTimeout) as error:
+        except (sqlite3.Error, QueryTimeout) as error:
             raise Refused(self._reason_of(error)) from error
 
     def _negotiable(self, given: dict[str, Any]) -> Filter:

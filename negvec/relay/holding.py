@@ -26,6 +26,8 @@ def hold(path: str) -> FileLock:
     OSError
         There can't be such a file; or `StoreInUse`.
     """
+    if path == ":memory:":  # SQLite's name for what each connection would have to itself
+        raise FileNotFoundError(f"{path} is no file: what is stored is on the disk")
     place = Path(os.path.realpath(path))  # two links to one database have one lock
     if place.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give a file in it, such as {Path(path) / 'events.db'}")

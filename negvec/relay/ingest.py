@@ -24,6 +24,7 @@ T = TypeVar("T")
 MOST_WAITING = 5000  # events before each of the two steps; who brings more waits
 CHECKED_TOGETHER = 64  # events that a thread checks before it hands them on
 WRITTEN_TOGETHER = 1000  # events of one transaction
+_NOT_STORED = Outcome(False, "error: could not be stored", False)
 
 
 class _Given(NamedTuple):
@@ -47,10 +48,16 @@ class Ingest:
     store : EventStore
     stored : callable
         Told every new event once it is on the disk, and every ephemeral one.
+
+    Attributes
+    ----------
+    failure : OSError or None
+        What kept the last batch from being written that was not.
     """
 
     def __init__(self, store: EventStore, stored: Callable[[Event], None]) -> None:
         self._store, self._stored = store, stored
+        self.failure: OSError | None = None
         threads = os.cpu_count() or 1
         self._checkers = ThreadPoolExecutor(threads, thread_name_prefix="negvec-check")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="negvec-write")
@@ -112,9 +119,12 @@ class Ingest:
             batch = await _take(self._checked, WRITTEN_TOGETHER)
             try:
                 outcomes = await loop.run_in_executor(self._writer, self._store.put, [item.event for item in batch])
-            except Exception:  # the disk is full, say: nothing of the batch is there, and its senders are told
+            except OSError as error:  # the disk is full, say: nothing of the batch is there, and its senders are told
+                logger.error("a batch of %d events could not be written: %s", len(batch), error)
+                self.failure, outcomes = error, [_NOT_STORED] * len(batch)
+            except Exception:
                 logger.exception("a batch of %d events could not be written", len(batch))
-                outcomes = [Outcome(False, "error: could not be stored", False)] * len(batch)
+                outcomes = [_NOT_STORED] * len(batch)
             for item, outcome in zip(batch, outcomes, strict=True):
                 if outcome.new:
                     self._stored(item.event)

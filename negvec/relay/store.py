@@ -46,6 +46,8 @@ CREATE TABLE deleted_addresses(pubkey BLOB, kind INTEGER, address TEXT, until IN
     PRIMARY KEY(pubkey, kind, address)) WITHOUT ROWID;
 """
 
+_TABLES = {"events", "tags", "deleted", "deleted_addresses"}  # many programs' files have the same version number
+
 KEY_SIZE = 40  # bytes
 KERNELS = ("blocks", "edits", "order", "plans", "single", "sums")  # what a write to its live indexes needs
 _STEPS = 10_000  # of SQLite's machine, half a millisecond or so, after which a query looks at the clock
@@ -105,8 +107,9 @@ class EventStore:
         self.everything = negvec.LiveIndex()
         self.kinds: dict[int, negvec.LiveIndex] = {}
         try:
-            self._writer = self._connect()
-            self._prepare()
+            self._writer = self._open()
+            self._prepare()  # first, so that another program's file stays as it is
+            self._set_up(self._writer)
             self._remove_expired()
             self._fill_indexes()
             self._next_expiry = self._first_expiry()
@@ -131,28 +134,32 @@ class EventStore:
 
     # ---- opening
 
-    def _connect(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None, timeout=30)
         with self._opening:
             self._opened.append(connection)
+        return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")  # what was committed survives a power cut, not only a kill
         connection.execute("PRAGMA cache_size = -65536")
-        return connection
 
     def _reader(self) -> sqlite3.Connection:
         """A connection of the thread's own."""
         if not hasattr(self._local, "connection"):
-            self._local.connection = self._connect()
+            self._local.connection = self._open()
+            self._set_up(self._local.connection)
             self._local.connection.set_progress_handler(self._overdue, _STEPS)
         connection: sqlite3.Connection = self._local.connection
         return connection
 
     def _prepare(self) -> None:
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
-        if version == VERSION:
+        tables = {name for (name,) in self._writer.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if version == VERSION and tables >= _TABLES:
             return
-        if version or self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        if version or tables:
             raise ValueError(f"{self.path} is no event store of this version of negvec's; give another file")
         self._writer.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
 
@@ -172,18 +179,34 @@ class EventStore:
 
         Replaceable and addressable events replace older ones, deletions delete (NIP-09), and what has expired or is
         deleted is refused. Ephemeral events are the caller's.
+
+        Raises
+        ------
+        OSError
+            They could not be written, and none of them is stored: the disk is full, say.
         """
         with self._writing:
             changes: list[_Change] = []
-            self._writer.execute("BEGIN IMMEDIATE")
             try:
-                outcomes = [self._put(event, changes) for event in events]
-                self._writer.execute("COMMIT")
-            except BaseException:
-                self._writer.execute("ROLLBACK")
+                with self._transaction():
+                    outcomes = [self._put(event, changes) for event in events]
+            except sqlite3.IntegrityError:  # no fault of the disk's
                 raise
+            except sqlite3.DatabaseError as error:
+                raise OSError(f"{self.path}: {error}") from error
             self._apply(changes)
         return outcomes
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:  # SQLite itself may have rolled it back, as on a full disk
+                self._writer.execute("ROLLBACK")
+            raise
 
     def expire(self, now: float | None = None) -> int:
         """Remove what has expired (NIP-40); returns the number of events removed."""
@@ -195,13 +218,8 @@ class EventStore:
 
     def _remove_expired(self, now: float | None = None) -> list[_Change]:
         changes: list[_Change] = []
-        self._writer.execute("BEGIN IMMEDIATE")
-        try:
+        with self._transaction():
             self._remove("expires <= ?", [int(time.time() if now is None else now)], changes)
-            self._writer.execute("COMMIT")
-        except BaseException:
-            self._writer.execute("ROLLBACK")
-            raise
         return changes
 
     def _first_expiry(self) -> int | None:
@@ -406,7 +424,7 @@ class EventStore:
         joined = f"SELECT count(*), CAST(group_concat(key, '') AS BLOB) FROM ({rows})"
         found, keys = reader.execute(joined, values).fetchone()
         if found and len(keys) != KEY_SIZE * found:
-            raise RuntimeError(f"{self.path}: {found} keys came as {len(keys)} bytes")
+            raise sqlite3.DatabaseError(f"{found} keys came as {len(keys)} bytes: the file is damaged")
         return keys if found else b""
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import negvec
 from negvec import nip77
 from negvec.nip77 import ClientSession, Limits, Refusal, ServerSessions
-from negvec.nip77.client import classify
+from negvec.nip77.client import classify, legible
 from negvec.trace import Trace
 
 
@@ -239,3 +239,11 @@ def test_a_trace_watches_a_session_whose_limit_is_set_before_it_opens() -> None:
     assert trace.messages["round"].tolist() == [1]
     with pytest.raises(ValueError, match="watched"):
         session.limit_frames(200_000)
+
+
+def test_a_reason_as_long_as_a_relay_likes_is_searched_no_further_than_a_reason_goes() -> None:
+    assert classify("blocked: too many query results. " + "negentropy" * 10**6).kind == "size"
+    assert classify("negentropy" * 10**6).kind == "other"
+    shown = legible("blocked:\x1b[31m\n" + "x" * 10**6)
+    assert shown.startswith("blocked: [31m x")
+    assert len(shown) < 500

@@ -474,3 +474,11 @@ def test_what_got_its_ok_is_there_after_kill_9(tmp_path: Path) -> None:
         assert set(accepted) <= asyncio.run(all_stored(url))
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0, "it ends cleanly"
+
+
+@asynchronous
+async def test_an_id_that_is_no_string_is_refused_however_deep_it_is(tmp_path: Path) -> None:
+    async with relay_with(tmp_path) as relay, connect(relay.url) as client:
+        for id in (b"[" * 1000 + b"]" * 1000, b'{"a":1}', b"5"):
+            await client.send(b'["EVENT",{"id":' + id + b"}]", text=True)
+            assert await hear(client) == ["OK", "", False, "invalid: the event has no pubkey"]

@@ -182,6 +182,47 @@ def test_a_batch_that_fails_leaves_nothing(store: EventStore) -> None:
     assert store.put(good)[1].new
 
 
+def test_a_full_disk_is_an_error_of_the_system_and_the_next_batch_goes_on(store: EventStore) -> None:
+    batch = parsed(*(signed(k) for k in range(300)))
+    (pages,) = store._writer.execute("PRAGMA page_count").fetchone()
+    store._writer.execute(f"PRAGMA max_page_count = {pages + 10}")
+    with pytest.raises(OSError, match=r"events\.db: database or disk is full"):
+        store.put(batch)
+    assert (len(store), shown(store)) == (0, [])
+    store._writer.execute("PRAGMA max_page_count = 1000000")
+    assert all(outcome.new for outcome in store.put(batch))
+    check_indexes(store)
+
+
+@pytest.mark.parametrize("version", [0, 1, 7])
+def test_another_programs_file_is_refused_and_left_as_it_is(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "bookmarks.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE events(title TEXT)")
+        other.execute(f"PRAGMA user_version = {version}")
+        other.commit()
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="is no event store of this version"):
+        EventStore(path)
+    assert path.read_bytes() == before
+
+
+def test_a_store_in_memory_is_refused() -> None:
+    with pytest.raises(OSError, match=":memory: is no file"):
+        EventStore(":memory:")
+
+
+def test_a_key_that_is_damaged_is_said_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "events.db"
+    with closing(EventStore(path)) as store:
+        store.put(parsed(signed(1), signed(2)))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE events SET key = x'00' WHERE seq = 1")
+        connection.commit()
+    with pytest.raises(OSError, match="damaged"):
+        EventStore(path)
+
+
 def test_a_scan_over_the_most_has_one_more_and_is_not_a_smaller_set(store: EventStore) -> None:
     store.put(parsed(*(signed(k) for k in range(20))))
     asked = filters.parse({"authors": [pubkey(0)]})

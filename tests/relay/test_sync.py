@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +22,7 @@ from websockets.asyncio.server import serve as serve_websockets
 from websockets.exceptions import ConnectionClosed
 
 import negvec
-from negvec.client import Report, SyncError, sync
+from negvec.client import Report, SyncError, information, sync
 from negvec.client.windows import EVERYTHING, Window, cut
 from negvec.nip77 import Limits, Refusal
 from negvec.relay import EventStore, Settings, events, filters, serve
@@ -158,7 +159,7 @@ async def against(script: Callable[[list[Any]], list[Any]], store: EventStore, *
     async def answer(socket: ServerConnection) -> None:
         async for message in socket:
             for reply in script(orjson.loads(message)):
-                await socket.send(orjson.dumps(reply).decode())
+                await socket.send(reply if isinstance(reply, str) else orjson.dumps(reply).decode())
 
     async with serve_websockets(answer, "127.0.0.1", 0) as server:
         port = next(iter(server.sockets)).getsockname()[1]
@@ -318,6 +319,110 @@ async def test_a_relay_is_asked_for_its_limits_only_where_they_matter(
             assert (len(ours), asked) == (401, [False, False, True, False])
     ours.close()
     theirs.close()
+
+
+def paging(answer: Callable[[str], list[Any]]) -> Callable[[list[Any]], list[Any]]:
+    """A relay without negentropy, and what it answers to a REQ of a name."""
+
+    def script(message: list[Any]) -> list[Any]:
+        if message[0] == "NEG-OPEN":
+            return [["NOTICE", "negentropy disabled"]]
+        return answer(message[1]) if message[0] == "REQ" else []
+
+    return script
+
+
+@asynchronous
+async def test_a_page_that_is_refused_is_not_the_end_of_the_events(tmp_path: Path) -> None:
+    store = filled(tmp_path / "a.db", range(3))
+    with pytest.raises(SyncError, match="refuses to be read: auth-required: who are you"):
+        await against(paging(lambda name: [["CLOSED", name, "auth-required: who are you"]]), store)
+    store.close()
+
+
+@asynchronous
+async def test_a_page_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["negvec.client.sync"], "MOST_PAGE_BYTES", 10_000)  # not the function of that name
+    store = EventStore(tmp_path / "a.db")
+    with pytest.raises(SyncError, match="page does not end"):
+        await against(paging(lambda name: [["EVENT", name, signed(k % 5)] for k in range(100)]), store)
+    store.close()
+
+
+@asynchronous
+async def test_what_the_filter_does_not_ask_for_is_not_stored_whatever_the_relay_says(tmp_path: Path) -> None:
+    store, theirs = EventStore(tmp_path / "a.db"), EventStore(tmp_path / "b.db")
+    given = [signed(1), signed(2, 4), signed(3, author=1)]
+    asked = {"kinds": [1], "authors": [signed(1)["pubkey"]]}
+    theirs.put([events.parse(event) for event in given])
+    script = paging(lambda name: [*(["EVENT", name, event] for event in given), ["EOSE", name]])
+    report = await against(script, store, subscription_filter=asked)
+    assert (report.downloaded, report.unwanted, ids_of(store)) == (1, 2, {given[0]["id"]})
+    store.close()
+
+    from negvec.nip77 import ServerSessions
+
+    store, sessions = EventStore(tmp_path / "c.db"), ServerSessions(lambda asked, most: theirs.everything.snapshot())
+
+    def reconciling(message: list[Any]) -> list[Any]:
+        if message[0].startswith("NEG"):
+            return [orjson.loads(frame) for frame in sessions.receive(orjson.dumps(message))]
+        return script(message)
+
+    report = await against(reconciling, store, subscription_filter=asked)
+    assert (report.downloaded, report.unwanted, ids_of(store)) == (1, 2, {given[0]["id"]})
+    store.close()
+    theirs.close()
+
+
+@asynchronous
+async def test_a_subscription_id_that_is_a_thousand_arrays_deep_is_passed_over(tmp_path: Path) -> None:
+    deep = "[" * 1000 + "]" * 1000  # str() refuses it
+    store = EventStore(tmp_path / "a.db")
+    strange = [f'["{label}",{deep}]' for label in ("EVENT", "CLOSED", "OK", "NOTICE")]
+    assert (await against(paging(lambda name: [*strange, ["EOSE", name]]), store)).downloaded == 0
+    store.close()
+
+
+@asynchronous
+async def test_a_store_that_can_not_be_written_ends_the_sync_and_says_so(tmp_path: Path) -> None:
+    store, theirs = EventStore(tmp_path / "full.db"), filled(tmp_path / "theirs.db", range(2000))
+    (pages,) = store._writer.execute("PRAGMA page_count").fetchone()
+    store._writer.execute(f"PRAGMA max_page_count = {pages + 20}")  # as a full disk
+    async with serve(theirs, port=0) as relay:
+        with pytest.raises(SyncError, match=r"full\.db: database or disk is full"):
+            await sync(relay.url, store)
+        store._writer.execute("PRAGMA max_page_count = 1000000")
+        report = await sync(relay.url, store)
+    assert report.downloaded == len(report.need)
+    assert len(store) == 2000
+    store.close()
+    theirs.close()
+
+
+@asynchronous
+async def test_a_proxy_that_is_none_is_an_error_that_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("https_proxy", "nonsense")
+    store = EventStore(tmp_path / "a.db")
+    with pytest.raises(SyncError, match="nonsense isn't a valid proxy"):
+        await sync("wss://relay.invalid", store, idle_seconds=2.0)
+    store.close()
+
+
+def test_a_document_that_comes_byte_by_byte_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, left = threading.Event(), threading.Event()
+
+    def dripping(url: str) -> dict[str, Any]:
+        ended.wait(30)
+        left.set()
+        return {"max_limit": 5}
+
+    monkeypatch.setattr(information, "_SECONDS", 0.05)
+    monkeypatch.setattr(information, "_stated_limits", dripping)
+    assert asyncio.run(information.Information("ws://127.0.0.1:9").largest_page()) is None
+    assert not left.is_set()  # the loop has ended, and its thread has not
+    ended.set()
+    assert left.wait(10)
 
 
 # ---- windows
