@@ -44,7 +44,7 @@ def ordered(order: str) -> Side:
 class Fill:
     """All items of a side, so many at a time. What is asked of them is their ratio to ascending ones, 3 at most.
 
-    (Not of random order, and of one second, in batches: each item of those has a place of its own to be found.)
+    Batches that belong all over the set are sorted when it is first read, which `time_fill_and_read` has as well.
     """
 
     params = (ORDERS, list(BATCHES))
@@ -57,6 +57,9 @@ class Fill:
 
     def time_fill(self, order: str, batch: str) -> None:
         filled(self.side, self.batch)
+
+    def time_fill_and_read(self, order: str, batch: str) -> None:
+        filled(self.side, self.batch).fingerprint(0, 1)
 
     def track_bytes_an_item(self, order: str, batch: str) -> float:
         return filled(self.side, self.batch).nbytes / len(self.side.ids)

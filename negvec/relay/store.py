@@ -168,6 +168,7 @@ class EventStore:
             created_at, ids = self._scan(self._writer, "SELECT key FROM events WHERE kind = ?", [kind], None)
             self._index_of(kind).insert(created_at, ids)
             self.everything.insert(created_at, ids)
+        self.everything.fingerprint(0, len(self.everything))  # so that no client waits until all kinds are sorted
 
     def _index_of(self, kind: int) -> negvec.LiveIndex:
         return self.kinds.setdefault(kind, negvec.LiveIndex())

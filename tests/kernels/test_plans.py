@@ -1,7 +1,8 @@
-"""What takes the place of what in a list of blocks, against Python's own lists."""
+"""What is planned for a write, against Python's own lists and bisect."""
 
 from __future__ import annotations
 
+import bisect
 import itertools
 
 import numpy as np
@@ -9,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from negvec import kernels
+from negvec.kernels.blocks import FIRST_AT, TABLE_WORDS
 from negvec.kernels.plans import FIRST, GROUP_WORDS, IN_PLACE, LAST, PIECES, SPLICE_WORDS
 
-from . import thorough
+from . import thorough, timestamps
 
 Group = tuple[int, int, int]  # blocks before it that no group has, its blocks, and its pieces
 
@@ -52,3 +54,13 @@ def test_spliced_blocks_are_those_of_the_groups_one_by_one(given: list[Group], m
         blocks[first:last] = fresh[start:stop]
     assert blocks == expected
     assert all(before[1] < after[0] for before, after in itertools.pairwise(splices)), "those meet"
+
+
+@thorough
+@given(st.lists(timestamps, max_size=12), st.lists(timestamps, min_size=1, max_size=5), st.integers(0, 3))
+def test_items_scatter_over_the_blocks_that_begin_between_them(first: list[int], at: list[int], more: int) -> None:
+    first.sort()
+    table = np.zeros((len(first) + more, TABLE_WORDS), np.uint64)
+    table[: len(first), FIRST_AT] = first
+    found = kernels.plans.scatter(table, len(first), np.array(at, np.uint64))
+    assert found == bisect.bisect_right(first, max(at)) - bisect.bisect_left(first, min(at))
