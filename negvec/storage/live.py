@@ -307,7 +307,7 @@ class LiveIndex(Windowed):
                 version = self._settle()
                 if self._batch_at != self._clock:  # the last write was read, or of another kind: as this may be
                     return None
-                if len(created_at) >= min(version.size, LIMIT) or scatter(version, created_at) <= NEAR:
+                if len(created_at) > min(version.size, LIMIT) or scatter(version, created_at) <= NEAR:
                     return None
                 arrivals = Arrivals(version, len(created_at))
             self._arrivals = None  # those that an interrupt breaks off are not gone on with
