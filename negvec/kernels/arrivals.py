@@ -29,7 +29,7 @@ from negvec.kernels._jit import (
 )
 from negvec.kernels.addresses import address_of, prefetch
 from negvec.kernels.order import WORDS_OF_ITEM
-from negvec.kernels.words import copy_row
+from negvec.kernels.words import copy_row, same_item
 
 ROW_BITS = 20
 LARGEST_ROWS = (1 << ROW_BITS) - 1
@@ -62,17 +62,6 @@ def _part(hash: Word) -> Word32:
 def _row(slot: Word32) -> int:
     row: int = np.int64(slot & _ROWS) - 1
     return row
-
-
-@device
-def _is(created_at: Column, ids: Column, row: int, other_at: Column, other_ids: Column, other: int) -> bool:
-    return (
-        created_at[row] == other_at[other]
-        and ids[row, 0] == other_ids[other, 0]
-        and ids[row, 1] == other_ids[other, 1]
-        and ids[row, 2] == other_ids[other, 2]
-        and ids[row, 3] == other_ids[other, 3]
-    )
 
 
 @device
@@ -113,7 +102,7 @@ def enter(
             at, part = hashes[row - start] >> shift, _part(hashes[row - start])
             slot = slots[at]
             while slot != 0:
-                if slot & _PART == part and _is(created_at, ids, row, to_at, to_ids, _row(slot)):
+                if slot & _PART == part and same_item(created_at, ids, row, to_at, to_ids, _row(slot)):
                     break
                 at = (at + np.uint64(1)) & mask
                 slot = slots[at]

@@ -146,3 +146,15 @@ def copy_row(target: Any, to: int, source: Any, row: int) -> None:
     """Copy an id from one (n, 4) matrix to another. (Assigning array rows takes numba a second more to compile.)"""
     for k in range(4):
         target[to, k] = source[row, k]
+
+
+@device
+def same_item(left_at: Any, left_ids: Any, left: int, right_at: Any, right_ids: Any, right: int) -> bool:
+    """Whether item `left` of some columns, or a bound, is item `right` of others."""
+    return (
+        left_at[left] == right_at[right]
+        and left_ids[left, 0] == right_ids[right, 0]
+        and left_ids[left, 1] == right_ids[right, 1]
+        and left_ids[left, 2] == right_ids[right, 2]
+        and left_ids[left, 3] == right_ids[right, 3]
+    )

@@ -32,7 +32,7 @@ from negvec.kernels.message import (
     _bound_size,
     _close,
 )
-from negvec.kernels.words import byte_swap, copy_row, id_before, varint_size
+from negvec.kernels.words import byte_swap, copy_row, id_before, same_item, varint_size
 
 SETTLED, PASSED, OPEN = 0, 1, 2  # what an answer's range says: nothing is left here; what was asked is; it differs
 
@@ -56,17 +56,6 @@ def _before(left_at: Column, left_ids: Column, i: int, right_at: Column, right_i
         byte_swap(right_ids[j, 1]),
         byte_swap(right_ids[j, 2]),
         byte_swap(right_ids[j, 3]),
-    )
-
-
-@device
-def _same(left_at: Column, left_ids: Column, i: int, right_at: Column, right_ids: Column, j: int) -> bool:
-    return (
-        left_at[i] == right_at[j]
-        and left_ids[i, 0] == right_ids[j, 0]
-        and left_ids[i, 1] == right_ids[j, 1]
-        and left_ids[i, 2] == right_ids[j, 2]
-        and left_ids[i, 3] == right_ids[j, 3]
     )
 
 
@@ -160,7 +149,7 @@ def refine(
                     and out > 0
                     and out_lo[out] == out_hi[out]
                     and out_lo[out - 1] == out_hi[out - 1]
-                    and _same(out_upper_at, out_upper_ids, out - 1, out_lower_at, out_lower_ids, out)
+                    and same_item(out_upper_at, out_upper_ids, out - 1, out_lower_at, out_lower_ids, out)
                 ):
                     out -= 1
                 if last:
@@ -315,7 +304,7 @@ def lay_out(
                 if out == 0:
                     skips = lower_at[row] != 0 or lower_lengths[row] != 0
                 else:
-                    skips = not _same(out_at, out_ids, out - 1, lower_at, lower_ids, row)
+                    skips = not same_item(out_at, out_ids, out - 1, lower_at, lower_ids, row)
             skip_size = _bound_size(lower_at[row], lower_lengths[row], last_at) + 1 if skips else 0
             from_at = lower_at[row] if skips else last_at
             lo, hi = parts_lo[part], parts_hi[part]
