@@ -359,6 +359,22 @@ def test_batches_between_which_somebody_reads_are_sorted_at_once(monkeypatch: py
     assert isinstance(live._contents, Version)
 
 
+def test_a_batch_of_what_is_there_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is what is there taken apart for it."""
+    low_limits(monkeypatch, most=100)
+    batches = scattered(400, 1) + scattered(90, 2, seed=1)
+    live = negvec.LiveIndex()
+    for batch in batches:
+        live.insert(*columns(batch))
+    assert live.insert(*columns(batches[0][:200] + batches[1])) == 0
+    assert isinstance(live._contents, arrivals.Unsorted)
+    assert live.nbytes <= 90 * len(live) + 2 * 8 * kernels.blocks.BLOCK_WORDS
+    live.insert(1, bytes(32))
+    for _ in range(3):
+        assert live.insert(*columns(batches[0][:300])) == 0
+        assert isinstance(live._contents, Version)
+
+
 # ---- what writes say
 
 
@@ -567,6 +583,41 @@ def test_threads_that_write_and_read_at_once_see_whole_writes() -> None:
         thread.join()
     assert wrong == []
     assert len(live) == 0
+
+
+@pytest.mark.parametrize("write", ["insert", "erase"])
+def test_what_one_write_has_changed_is_there_whenever_an_interrupt_comes(
+    write: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupts come after calls: in a write to blocks, none may follow that of the kernel."""
+    live = filled(2000, step=2)
+    truth = {numbered(2 * k) for k in range(2000)}
+    kernel = kernels.single.write
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    for k in (500, 1501, 2002, 2003, 2500):
+        item = numbered(2 * k + (write == "insert"))
+        held = live.snapshot() if k % 2 else None
+
+        def write_and_be_interrupted(*arguments: Any) -> None:
+            kernel(*arguments)
+            for module, name in ((np, "empty"), (live_module, "Version")):
+                patch.setattr(module, name, interrupted)
+            raise KeyboardInterrupt
+
+        before = set(truth)
+        with monkeypatch.context() as patch:
+            patch.setattr(kernels.single, "write", write_and_be_interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                getattr(live, write)(*item)
+        if len(live) != len(truth):
+            truth ^= {item}
+        assert_equal(live, truth)
+        if held is not None:
+            assert items_of(held) == sorted(before)
+    assert len(truth) != 2000
 
 
 def test_a_write_that_is_broken_off_leaves_the_set_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

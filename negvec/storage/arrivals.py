@@ -29,7 +29,7 @@ NEAR = 64
 MOST = 8
 """How many times as many items as come may be there already, for all to be sorted anew rather than merged."""
 
-SMALL = 64
+SMALL = 32
 """How many times as many items as come first a version may have, for it to be taken apart: its items are then found in
 a fourth of the time, and all are sorted together at the end."""
 
@@ -102,7 +102,8 @@ class Arrivals:
         self._secret = np.frombuffer(os.urandom(8 * kernels.arrivals.SECRET_WORDS), np.uint64)
         if version.size <= SMALL * expected and version.size + expected <= LIMIT:
             self._version = empty(version.stamp)
-            self._enter(_columns(version), room=version.size + expected)
+            self._grow(version.size)
+            self._enter(_columns(version))
 
     def has_room(self, count: int) -> bool:
         """Whether so many may still be entered."""
@@ -110,16 +111,8 @@ class Arrivals:
 
     def enter(self, created_at: Timestamps, words: Words) -> int:
         """Add items, for which there is room; returns how many of them were not there before."""
-        items = Columns(created_at, words)
-        if self._version.rows:
-            places = rows_in_order(created_at, words)
-            if len(places):
-                items = Columns(*gathered(created_at, words, places))
-            new = absent(self._version, *items)
-            if len(new) < len(items.created_at):
-                items = Columns(items.created_at[new], items.words[new])
         before = self.count
-        self._enter(items, room=self.count + len(items.created_at))
+        self._enter(new_of(self._version, created_at, words) if self._version.rows else Columns(created_at, words))
         return self.count - before
 
     def unsorted(self, clock: int) -> Unsorted:
@@ -127,10 +120,17 @@ class Arrivals:
         created_at, words = self._items
         return Unsorted(self._version, clock, Columns(created_at[: self.count], words[: self.count]))
 
-    def _enter(self, items: Columns, room: int) -> None:
-        if 2 * room > len(self.slots):
-            self._grow(room)
-        self.count = kernels.arrivals.enter(*items, *self._items, self.count, self.slots, self._secret)
+    def _enter(self, items: Columns) -> None:
+        """Add what is not there yet; in parts, since nobody knows how much that is and how much room it takes."""
+        start = 0
+        while start < len(items.created_at):
+            part = min(max(self.count // 4, FIRST_SLOTS // 4), len(items.created_at) - start)
+            if 2 * (self.count + part) > len(self.slots):
+                self._grow(self.count + part)
+            rows = slice(start, start + part)
+            some = items.created_at[rows], items.words[rows]
+            self.count = kernels.arrivals.enter(*some, *self._items, self.count, self.slots, self._secret)
+            start += part
 
     def _grow(self, room: int) -> None:
         slots, held = FIRST_SLOTS, self.count
@@ -145,6 +145,15 @@ class Arrivals:
 def scatter(version: Version, created_at: Timestamps) -> int:
     """How many blocks lie between the first and the last to which items may belong, as their timestamps say."""
     return int(kernels.plans.scatter(version.table, version.rows, created_at))
+
+
+def new_of(version: Version, created_at: Timestamps, words: Words) -> Columns:
+    """Those of items that a version does not have, each once; there is a block at least."""
+    places = rows_in_order(created_at, words)
+    if len(places):
+        created_at, words = gathered(created_at, words, places)
+    new = absent(version, created_at, words)
+    return Columns(created_at[new], words[new]) if len(new) < len(created_at) else Columns(created_at, words)
 
 
 def is_cheaper_anew(version: Version, created_at: Timestamps) -> bool:

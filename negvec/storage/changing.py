@@ -67,7 +67,8 @@ def edit(
 ) -> Changes:
     """Add and remove sorted items anywhere, each there once; there is a block at least.
 
-    What they make of the version is published, if they change anything, even where an interrupt comes at the end.
+    What they make of the version is published, if they change anything, even where an interrupt comes at the end: by a
+    function of C, which an interrupt comes before or after.
     """
     plans, m = kernels.plans, len(created_at)
     old = version.table, version.rows, version.size

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,17 @@ import numpy.typing as npt
 from negvec import kernels
 from negvec.items import ID_SIZE, INFINITY, Timestamps, as_columns, from_events, from_structured
 from negvec.storage.arguments import as_words
-from negvec.storage.arrivals import LIMIT, NEAR, Arrivals, Columns, Unsorted, is_cheaper_anew, made_anew, scatter
+from negvec.storage.arrivals import (
+    LIMIT,
+    NEAR,
+    Arrivals,
+    Columns,
+    Unsorted,
+    is_cheaper_anew,
+    made_anew,
+    new_of,
+    scatter,
+)
 from negvec.storage.changing import Changes, Flags, appended, edit, empty
 from negvec.storage.seam import Bounds, Bytes, IdLists, Indices, Words
 from negvec.storage.snapshot import Snapshot, Version
@@ -64,7 +75,7 @@ class LiveIndex(Windowed):
         self._arrivals: Arrivals | None = None  # to go on with: what they have come to is in `_contents`
         self._batch_at = 0  # the clock after the last write, if that was a batch of items to add
         self._done = np.array([0, -1])  # what a write of one item has changed; see negvec.kernels.single
-        self._spare = np.empty(kernels.blocks.BLOCK_WORDS, np.uint64)  # a block that such a write may need
+        self._spare: Words | None = None  # a block that such a write may need
         self._writing = threading.Lock()  # one writer at a time
         self._changing = threading.Lock()  # held while clock and contents are changed, and blocks in place
 
@@ -229,20 +240,22 @@ class LiveIndex(Windowed):
         single, done = kernels.single, self._done
         with self._writing:
             version, self._batch_at = self._settle(), 0
+            spare = self._spare
+            if spare is None:
+                spare = self._spare = np.empty(kernels.blocks.BLOCK_WORDS, np.uint64)
             with self._changing:
-                table, rows, size, stamp = version.table, version.rows, version.size, version.stamp
+                blocks, table, rows, size, stamp = version
+                changed = Version(blocks, table, rows, size + 1 if add else size - 1, stamp)
                 own = stamp == self._clock
                 try:
-                    status = single.write(
-                        *(table, rows, size, self._clock, created_at, words, add, own, self._spare, done)
-                    )
-                finally:  # also where an interrupt comes
+                    status = single.write(*(table, rows, size, self._clock, created_at, words, add, own, spare, done))
+                finally:  # Also where an interrupt comes. It comes after a call, so that nothing is called here.
                     if done[1] >= 0:
-                        version.blocks[done[1]] = self._spare
-                        self._spare = np.empty(kernels.blocks.BLOCK_WORDS, np.uint64)
+                        blocks[done[1]] = spare
+                        self._spare = None
                         done[1] = -1
                     if done[0]:
-                        self._contents = Version(version.blocks, table, rows, size + int(done[0]), stamp)
+                        self._contents = changed
                         done[0] = 0
             if status != single.LEFT:
                 return int(status == single.DONE)
@@ -284,19 +297,19 @@ class LiveIndex(Windowed):
     ) -> Changes:
         first = int(places[0]) if len(places) else 0
         if add.all() and kernels.plans.follows(version.table, version.rows, version.size, created_at, words, first):
-            self._publish(appended(version, clock, created_at, words, places))
+            self._contents = appended(version, clock, created_at, words, places)
             return Changes(self._contents.size - version.size, 0)
         if len(places):
             created_at, words = gathered(created_at, words, places)
         if add.all() and is_cheaper_anew(version, created_at):
-            self._publish(made_anew(version, clock, Columns(created_at, words)))
+            self._contents = made_anew(version, clock, Columns(created_at, words))
             return Changes(self._contents.size - version.size, 0)
         if version.rows:
-            return edit(version, clock, created_at, words, add, self._publish)
+            return edit(version, clock, created_at, words, add, partial(setattr, self, "_contents"))
         created_at, words = created_at[add != 0], words[add != 0]
         if not len(created_at):
             return Changes(0, 0)
-        self._publish(appended(version, clock, created_at, words, AS_THEY_LIE))
+        self._contents = appended(version, clock, created_at, words, AS_THEY_LIE)
         return Changes(len(created_at), 0)
 
     def _arrive(self, created_at: Timestamps, words: Words) -> int | None:
@@ -308,6 +321,8 @@ class LiveIndex(Windowed):
                 if self._batch_at != self._clock:  # the last write was read, or of another kind: as this may be
                     return None
                 if len(created_at) > min(version.size, LIMIT) or scatter(version, created_at) <= NEAR:
+                    return None
+                if 2 * len(new_of(version, created_at, words).created_at) < len(created_at):
                     return None
                 arrivals = Arrivals(version, len(created_at))
             self._arrivals = None  # those that an interrupt breaks off are not gone on with
@@ -323,9 +338,6 @@ class LiveIndex(Windowed):
         version = self._contents.settled()
         self._contents, self._arrivals = version, None
         return version
-
-    def _publish(self, version: Version) -> None:
-        self._contents = version
 
 
 def _item(created_at: Any, item_id: bytes | str) -> tuple[int, Words]:
