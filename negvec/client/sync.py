@@ -1,7 +1,9 @@
 """One sync: windows of time reconciled one after another, while what they show is brought over.
 
 A reader task takes all that the relay says, and gives it to whom it is for; what goes out has its own bounds (see
-`transfer`). An id is fetched once in a run, whatever window shows it.
+`transfer`). The reader never waits until something is sent: a relay that is sending itself may not read meanwhile, and
+each would wait for the other. What it has to say goes out through a task of its own, besides the uploads. An id is
+fetched once in a run, whatever window shows it.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ PAGE = 500  # events of a REQ where there is no negentropy
 MOST_PAGES = 100_000  # of a window: fifty million events
 MOST_PAGE = 32_000  # of a single second; relays give less
 MOST_PAGE_BYTES = 256 << 20  # of one answer, which is held until its end
+MOST_ANSWERS = 64  # that wait to be sent; a relay that reads them leaves no more than four requests and a session's
 
 Progress = Callable[[Report], None]
 
@@ -150,7 +153,8 @@ class _Sync:
         self._direction, self._frame_size, self._idle_seconds = direction, frame_size, idle_seconds
         self._progress = progress
         self.report = Report()
-        self._downloads = Downloads(store, asked, self.report, self._send)
+        self._answers: asyncio.Queue[bytes | bytearray] = asyncio.Queue(MOST_ANSWERS)
+        self._downloads = Downloads(store, asked, self.report, self._answer)
         self._uploads = Uploads(store, self.report, self._send)
         self._session: ClientSession | None = None
         self._page: list[dict[str, Any]] | None = None
@@ -165,27 +169,39 @@ class _Sync:
         self._names = 0
 
     async def run(self) -> None:
-        reader = asyncio.create_task(self._read())
+        reader, sender = asyncio.create_task(self._read()), asyncio.create_task(self._send_answers())
         work = asyncio.create_task(self._work())
         try:
             while not work.done():
-                await asyncio.wait({reader, work}, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
-                if reader.done() and not work.done():
-                    await reader  # raises what ended it
-                    return
+                await asyncio.wait({reader, sender, work}, timeout=0.5, return_when=asyncio.FIRST_COMPLETED)
+                for task in (reader, sender):
+                    if task.done() and not work.done():
+                        await task  # raises what ended it
+                        return
                 if time.monotonic() - self._heard > self._idle_seconds and not work.done():
                     raise SyncError(f"the relay said nothing of this for {self._idle_seconds:g} seconds")
             await work
         finally:
-            for task in (reader, work):
+            for task in (reader, sender, work):
                 task.cancel()
-            await asyncio.gather(reader, work, return_exceptions=True)
+            await asyncio.gather(reader, sender, work, return_exceptions=True)
 
     async def close(self) -> None:
         await self._downloads.close()
 
     async def _send(self, frame: bytes | bytearray) -> None:
         await self._socket.send(frame, text=True)
+
+    def _answer(self, frame: bytes | bytearray) -> None:
+        """Have a frame sent, without waiting for it."""
+        try:
+            self._answers.put_nowait(frame)
+        except asyncio.QueueFull:
+            raise SyncError("the relay goes on talking, and does not read what it is answered") from None
+
+    async def _send_answers(self) -> None:
+        while True:
+            await self._send(await self._answers.get())
 
     # ---- what the relay says
 
@@ -208,7 +224,7 @@ class _Sync:
             elif label in ("EVENT", "EOSE", "CLOSED") and _is_get(rest[:1]):
                 if await self._downloads.hear(label, rest):
                     self._heard = time.monotonic()
-                    await self._downloads.ask()
+                    self._downloads.ask()
             elif label == "OK":
                 if self._uploads.hear(rest):
                     self._heard = time.monotonic()
@@ -229,13 +245,13 @@ class _Sync:
                 session.limit_frames(self._frame_size)
             frames = await asyncio.to_thread(session.receive, message, time.monotonic())
         for frame in frames:
-            await self._send(frame)
+            self._answer(frame)
         if (session.rounds, session.over) != before:
             self._heard = time.monotonic()
             have, need = session.take()
             self._found([row.tobytes() for row in have], [row.tobytes() for row in need])
             if self._direction in ("down", "both"):
-                await self._downloads.ask()
+                self._downloads.ask()
             self._turn.set()
 
     def _found(self, have: list[bytes], need: list[bytes]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import orjson
@@ -19,14 +19,14 @@ IDS_A_REQUEST = 250  # 17 KB; relays limit filters, and what they answer one wit
 REQUESTS_AT_ONCE = 4
 UPLOADS_AT_ONCE = 200
 
-Send = Callable[[bytes], Any]
+Send = Callable[[bytes], Awaitable[None]]
 
 
 class Downloads:
     """Asks for needed events by their ids, and stores those that the filter is for; each id is asked for once."""
 
-    def __init__(self, store: EventStore, asked: Filter, report: Report, send: Send) -> None:
-        self._store, self._filter, self._report, self._send = store, asked, report, send
+    def __init__(self, store: EventStore, asked: Filter, report: Report, say: Callable[[bytes], None]) -> None:
+        self._store, self._filter, self._report, self._say = store, asked, report, say
         self._ingest: Ingest | None = None  # as soon as there is something to store
         self._asked: set[bytes] = set()
         self._waiting: deque[bytes] = deque()
@@ -40,7 +40,7 @@ class Downloads:
         self._asked.update(fresh)
         self._waiting.extend(fresh)
 
-    async def ask(self, whole: bool = False) -> None:
+    def ask(self, whole: bool = False) -> None:
         """Send the requests for which there is room; a last one of a few ids only if `whole`."""
         while self._waiting and len(self._open) < REQUESTS_AT_ONCE:
             if len(self._waiting) < IDS_A_REQUEST and not whole:
@@ -49,7 +49,7 @@ class Downloads:
             self._requests += 1
             name = f"get{self._requests}"
             self._open[name] = set(ids)
-            await self._send(orjson.dumps(["REQ", name, {"ids": [id.hex() for id in ids]}]))
+            self._say(orjson.dumps(["REQ", name, {"ids": [id.hex() for id in ids]}]))
 
     async def hear(self, label: str, rest: list[Any]) -> bool:
         """Take an EVENT, EOSE or CLOSED; whether it was of a request that is open."""
@@ -62,7 +62,7 @@ class Downloads:
         del self._open[name]
         self._report.withheld += len(left)
         if label == "EOSE":
-            await self._send(orjson.dumps(["CLOSE", name]))
+            self._say(orjson.dumps(["CLOSE", name]))
         self._changed.set()
         return True
 
@@ -114,7 +114,7 @@ class Downloads:
     async def finish(self) -> None:
         """Ask for the rest, and wait until all of it is stored."""
         while not self.idle:
-            await self.ask(whole=True)
+            self.ask(whole=True)
             self._changed.clear()
             if not self.idle:
                 await self._changed.wait()

@@ -425,6 +425,40 @@ def test_a_document_that_comes_byte_by_byte_holds_up_nobody(monkeypatch: pytest.
     assert left.wait(10)
 
 
+@asynchronous
+async def test_a_relay_that_does_not_read_while_it_sends_is_listened_to(tmp_path: Path) -> None:
+    from negvec.nip77 import ServerSessions
+
+    store, theirs = EventStore(tmp_path / "a.db"), filled(tmp_path / "b.db", range(1000, 1600))
+    store.put([events.parse(signed(k, content="a" * 200_000)) for k in range(150)])  # more than the sockets hold
+    sessions = ServerSessions(lambda asked, most: theirs.everything.snapshot())
+    much = orjson.dumps(["EVENT", "nobody's", "a" * 200_000])
+
+    async def answer(socket: ServerConnection) -> None:
+        async for message in socket:
+            label, name, *rest = orjson.loads(message)
+            if label.startswith("NEG"):
+                for frame in sessions.receive(message):
+                    await socket.send(frame, text=True)
+            elif label == "EVENT":
+                await socket.send(orjson.dumps(["OK", name["id"], True, ""]), text=True)
+            elif label == "REQ":
+                await asyncio.sleep(0.2)  # the uploads fill the sockets
+                for id in rest[0]["ids"]:
+                    ((_, json),) = theirs.events([bytes.fromhex(id)])
+                    await socket.send(b'["EVENT","' + name.encode() + b'",' + json + b"]", text=True)
+                await socket.send(orjson.dumps(["EOSE", name]), text=True)
+                for _ in range(100):
+                    await socket.send(much, text=True)
+
+    async with serve_websockets(answer, "127.0.0.1", 0) as server:
+        url = f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        report = await sync(url, store, direction="both", frame_size_limit=60_000, idle_seconds=5.0)
+    assert (report.downloaded, report.uploaded) == (600, 150)
+    store.close()
+    theirs.close()
+
+
 # ---- windows
 
 
