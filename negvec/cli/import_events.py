@@ -113,7 +113,8 @@ def _bring(source: Source, store: EventStore, skip_bad: bool, progress: Progress
         if progress:
             progress(source.position, source.size, done.stored + done.duplicate + done.refused)
 
-    for line, event in _checked(_lines(source)):
+    broken: list[FileError] = []  # what ended the file before its end: what came before that is stored all the same
+    for line, event in _checked(_lines(source, broken)):
         if isinstance(event, InvalidEvent):
             if not skip_bad:
                 write()
@@ -129,12 +130,14 @@ def _bring(source: Source, store: EventStore, skip_bad: bool, progress: Progress
         if len(batch) == WRITTEN_TOGETHER:
             write()
     write()
+    if broken:
+        raise broken[0]
     return done
 
 
-def _lines(source: Source) -> Iterator[tuple[int, bytes]]:
+def _lines(source: Source, broken: list[FileError]) -> Iterator[tuple[int, bytes]]:
     number = 1
-    for block in blocks(source):
+    for block in blocks(source, broken):
         if number == 1:
             block = block.removeprefix(BOM)
         for line in block.removesuffix(b"\n").split(b"\n"):

@@ -115,23 +115,32 @@ def open_source(path: str | os.PathLike[str]) -> Iterator[Source]:
         yield Source(stream, name, path=name)
 
 
-def blocks(source: Source) -> Iterator[bytes]:
+def blocks(source: Source, broken: list[FileError] | None = None) -> Iterator[bytes]:
     """Yield a source's text in blocks of whole lines; only the last may lack its newline.
 
-    A block has at least `BLOCK_BYTES`, but for the last.
+    A block has at least `BLOCK_BYTES`, but for the last. What is wrong with the text is raised; or it is put into
+    `broken`, if that is given, and the whole lines before it are the last block.
     """
     held: list[bytes] = []
     size = 0
-    for piece in source.text():
-        end = piece.rfind(b"\n") + 1
-        if end and size + end >= BLOCK_BYTES:
-            yield b"".join([*held, piece[:end]])
-            held, size = [], 0
-            piece = piece[end:]
-        held.append(piece)
-        size += len(piece)
-        if size > BLOCK_BYTES + LINE_BYTES_MAX:
-            raise FileError(source.name, f"a line of more than {LINE_BYTES_MAX >> 20} MiB: not a file of lines")
+    try:
+        for piece in source.text():
+            end = piece.rfind(b"\n") + 1
+            if end and size + end >= BLOCK_BYTES:
+                yield b"".join([*held, piece[:end]])
+                held, size = [], 0
+                piece = piece[end:]
+            held.append(piece)
+            size += len(piece)
+            if size > BLOCK_BYTES + LINE_BYTES_MAX:
+                raise FileError(source.name, f"a line of more than {LINE_BYTES_MAX >> 20} MiB: not a file of lines")
+    except FileError as error:
+        if broken is None:
+            raise
+        broken.append(error)
+        text = b"".join(held)
+        size = text.rfind(b"\n") + 1
+        held = [text[:size]]
     if size:
         yield b"".join(held)
 

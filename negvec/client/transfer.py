@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 import orjson
 
 from negvec.client.report import Report
+from negvec.nip77.client import legible
 from negvec.relay.events import Event, InvalidEvent
 from negvec.relay.filters import Filter
 from negvec.relay.ingest import Ingest, storable
 from negvec.relay.store import EventStore, Outcome
+
+logger = logging.getLogger("negvec.client")
 
 IDS_A_REQUEST = 250  # 17 KB; relays limit filters, and what they answer one with
 REQUESTS_AT_ONCE = 4
@@ -161,6 +165,8 @@ class Uploads:
             self._report.uploaded += 1
         else:
             self._report.rejected += 1
+            reason = rest[2] if len(rest) > 2 and isinstance(rest[2], str) else ""
+            logger.info("the relay did not take event %s: %s", rest[0], legible(reason) or "no reason given")
         self._changed.set()
         return True
 

@@ -51,6 +51,18 @@ def test_what_is_imported_is_exported_the_oldest_first(tmp_path: Path, packed: A
     assert again == {"stored": 0, "duplicate": 3000, "refused": 0, "reasons": {}, "status": 0}
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress])
+def test_what_comes_before_the_break_of_a_file_is_stored(tmp_path: Path, pack: Any) -> None:
+    source, store = tmp_path / "events.jsonl", str(tmp_path / "events.db")
+    packed = pack(lines(EVENTS))
+    source.write_bytes(packed[: len(packed) * 9 // 10])
+    with pytest.raises(FileError, match="truncated"):
+        raise run("import", str(source), "--store", store).exception or AssertionError
+    opened = EventStore(store)
+    assert 2000 < len(opened) < 3000
+    opened.close()
+
+
 def test_what_is_no_valid_event_ends_the_import_or_is_counted(tmp_path: Path) -> None:
     now = int(time.time())
     store = str(tmp_path / "events.db")

@@ -138,12 +138,19 @@ async def test_a_second_of_more_than_a_page_is_read_whole_or_said_to_be_crowded(
 
 
 @asynchronous
-async def test_what_a_side_will_not_take_is_counted_and_not_asked_for_again(tmp_path: Path) -> None:
+async def test_what_a_side_will_not_take_is_counted_and_not_asked_for_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "negvec.client")
     ours, theirs = EventStore(tmp_path / "ours.db"), filled(tmp_path / "theirs.db", range(30))
     ours.put([events.parse(signed(50, 5, [["e", signed(k)["id"]] for k in range(4)]))])
     async with serve(theirs, port=0, settings=Settings(max_event_tags=2)) as relay:
         report = await sync(relay.url, ours, direction="both")
         assert (report.downloaded, report.unwanted, report.rejected) == (26, 4, 1)
+        assert (
+            f"the relay did not take event {signed(50, 5, [['e', signed(k)['id']] for k in range(4)])['id']}: "
+            in caplog.text
+        )
         again = await sync(relay.url, ours, direction="both")
         assert (again.downloaded, again.unwanted, again.rejected) == (0, 4, 1)
     ours.close()
