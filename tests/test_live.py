@@ -196,6 +196,7 @@ def low_limits(patches: pytest.MonkeyPatch, *, most: int) -> None:
     patches.setattr(arrivals, "MOST", most)
     patches.setattr(arrivals, "SMALL", most)
     patches.setattr(arrivals, "FIRST_SLOTS", 16)
+    patches.setattr(arrivals, "SAMPLE", 100)
 
 
 def scattered(count: int, batches: int, seed: int = 0) -> list[list[Item]]:

@@ -36,6 +36,8 @@ a fourth of the time, and all are sorted together at the end."""
 LIMIT = (1 << 20) - 1
 """Items that are kept unsorted: a slot numbers no more (see `negvec.kernels.arrivals`)."""
 
+SAMPLE = 1000  # items of a batch that tell whether it is worth a table
+
 FIRST_SLOTS = 1 << 13
 GROWTH = 4  # of the slots, when half of them are taken
 
@@ -154,6 +156,13 @@ def new_of(version: Version, created_at: Timestamps, words: Words) -> Columns:
         created_at, words = gathered(created_at, words, places)
     new = absent(version, created_at, words)
     return Columns(created_at[new], words[new]) if len(new) < len(created_at) else Columns(created_at, words)
+
+
+def mostly_new(version: Version, created_at: Timestamps, words: Words) -> bool:
+    """Whether a version has less than half of some items, as far as a sample of them shows."""
+    every = -(-len(created_at) // SAMPLE)
+    some = np.ascontiguousarray(created_at[::every]), np.ascontiguousarray(words[::every])
+    return 2 * len(new_of(version, *some).created_at) >= len(some[0])
 
 
 def is_cheaper_anew(version: Version, created_at: Timestamps) -> bool:

@@ -29,7 +29,7 @@ from negvec.storage.arrivals import (
     Unsorted,
     is_cheaper_anew,
     made_anew,
-    new_of,
+    mostly_new,
     scatter,
 )
 from negvec.storage.changing import Changes, Flags, appended, edit, empty
@@ -322,7 +322,7 @@ class LiveIndex(Windowed):
                     return None
                 if len(created_at) > min(version.size, LIMIT) or scatter(version, created_at) <= NEAR:
                     return None
-                if 2 * len(new_of(version, created_at, words).created_at) < len(created_at):
+                if not mostly_new(version, created_at, words):
                     return None
                 arrivals = Arrivals(version, len(created_at))
             self._arrivals = None  # those that an interrupt breaks off are not gone on with
