@@ -270,15 +270,16 @@ def _make_keys(
 ) -> int:
     """Put above the row of each item as much of its word as there is room for; returns how many bits that are at most.
 
-    Where many items tie in that word, the one after it has a say. Words are scaled so that keys take 13 of 16 parts of
-    what their bits can say: at a power of two, as timestamps that are evenly spaced may have, what is sorted would go
-    to places at distances that all share a few lines of the cache (three times as slow).
+    Where many items tie in that word, the one after it has a say; but not between two neighbours, which it could bring
+    so close that no bit that counts would tell the least item from the greatest. Words are scaled so that keys take 13
+    of 16 parts of what their bits can say: at a power of two, as timestamps that are evenly spaced may have, what is
+    sorted would go to places at distances that all share a few lines of the cache (three times as slow).
     """
     key_bits, above = 63 - row_bits, np.uint64(row_bits)
     less = np.uint64(max(_bits(span) - key_bits + 1, 0))
     most = (span >> less) + np.uint64(1)
     scale = (np.uint64(13) << np.uint64(key_bits - 4)) // most
-    if _bits(span) <= min(_bits(np.uint64(stop - start)), key_bits - 1) and level + 1 < WORDS_OF_ITEM:
+    if span > 1 and _bits(span) <= min(_bits(np.uint64(stop - start)), key_bits - 1) and level + 1 < WORDS_OF_ITEM:
         scale = min(scale, np.uint64((1 << 32) - 1))
         for place in range(start, stop):
             row = _row_of(places, place, as_they_lie)

@@ -240,3 +240,39 @@ def test_one_item_however_often_it_is_there_is_kept_once(n: int) -> None:
 def test_gathering_takes_the_items_of_the_rows_in_their_order(rows: list[Item], data: st.DataObject) -> None:
     places = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=300))
     assert gather(rows, places) == [rows[place] for place in places]
+
+
+@pytest.mark.parametrize("word", range(4))
+@pytest.mark.parametrize("apart", [1, 2])
+@pytest.mark.parametrize("n", SIZES)
+def test_neighbours_whose_next_words_are_as_near_as_can_be_are_told_apart(word: int, apart: int, n: int) -> None:
+    """The last id of one value and the first of the next, many times over; told apart by what follows."""
+    random = np.random.default_rng([word, n])
+    rows = []
+    for k, upper in enumerate(random.integers(0, 2, n).tolist()):
+        words = [7] * 5
+        words[word] += apart * upper
+        words[word + 1] = 0 if upper else 2**64 - 1
+        words[4] ^= k % (n // 2 + 1) if word < 3 else 0
+        rows.append((words[0], b"".join(number.to_bytes(8, "big") for number in words[1:])))
+    assert sort(rows) == sorted(set(rows))
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("seed", range(40))
+def test_words_of_few_values_sort(n: int, seed: int) -> None:
+    """Each word of its own kind: one value, a few, neighbours, both ends, runs, anything."""
+    random = np.random.default_rng([n, seed])
+    ends = np.array([0, 1, 2**64 - 2, 2**64 - 1], np.uint64)
+    kinds = (
+        lambda: np.full(n, random.integers(0, 2**63), np.uint64),
+        lambda: random.choice(random.integers(0, 2**63, 4).astype(np.uint64), n),
+        lambda: random.integers(0, 3, n).astype(np.uint64) + np.uint64(2**40),
+        lambda: random.choice(ends, n),
+        lambda: np.arange(n, dtype=np.uint64) // np.uint64(random.integers(1, 100)),
+        lambda: random.integers(0, 2**64 - 1, n, np.uint64, endpoint=True),
+    )
+    words = np.stack([kinds[k]() for k in random.integers(0, len(kinds), 5)], axis=1)
+    words[:, 0] = np.minimum(words[:, 0], LARGEST)
+    rows = [(row[0], b"".join(number.to_bytes(8, "big") for number in row[1:])) for row in words.tolist()]
+    assert sort(rows) == sorted(set(rows))
