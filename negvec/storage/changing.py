@@ -70,12 +70,8 @@ def edit(
     What they make of the version is published, if they change anything, even where an interrupt comes at the end: by a
     function of C, which an interrupt comes before or after.
     """
-    plans, m = kernels.plans, len(created_at)
     old = version.table, version.rows, version.size
-    changes = np.empty((m, plans.CHANGE_WORDS), np.int64)
-    groups = np.empty((m, plans.GROUP_WORDS), np.int64)
-    found = np.empty(plans.FOUND_WORDS, np.int64)
-    plans.plan(*old, clock, created_at, words, add, changes, groups, found)
+    changes, groups, found = _planned(version, clock, created_at, words, add)
     added, removed, count, new, rows, reshaped = found.tolist()
     if not count:
         return Changes(0, 0)
@@ -99,16 +95,21 @@ def edit(
 
 def absent(version: Version, created_at: Timestamps, words: Words) -> Indices:
     """Which of sorted items, each there once, a version does not have; there is a block at least."""
+    nobodys = 0  # clocks begin with 1
+    changes, _, found = _planned(version, nobodys, created_at, words, np.ones(len(created_at), np.uint8))
+    return changes[: found[kernels.plans.ADDED], kernels.plans.ITEM]
+
+
+def _planned(
+    version: Version, clock: int, created_at: Timestamps, words: Words, add: Flags
+) -> tuple[Indices, Indices, Indices]:
+    """The changes, groups and totals of `kernels.plans.plan`."""
     plans, m = kernels.plans, len(created_at)
     changes = np.empty((m, plans.CHANGE_WORDS), np.int64)
     groups = np.empty((m, plans.GROUP_WORDS), np.int64)
     found = np.empty(plans.FOUND_WORDS, np.int64)
-    nobodys = 0  # clocks begin with 1
-    plans.plan(
-        *(version.table, version.rows, version.size, nobodys),
-        *(created_at, words, np.ones(m, np.uint8), changes, groups, found),
-    )
-    return changes[: found[plans.ADDED], plans.ITEM]
+    plans.plan(version.table, version.rows, version.size, clock, created_at, words, add, changes, groups, found)
+    return changes, groups, found
 
 
 def _fresh(count: int) -> list[Words]:
